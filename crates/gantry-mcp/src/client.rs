@@ -34,5 +34,6 @@ mod websocket;
 
 pub use connection::{Connection, connect};
 pub use types::{
-    About, Declared, Dial, Event, Failure, ListKind, Outgoing, Protocol, Target, Trace, Transport, Wires,
+    About, Declared, Dial, Event, Failure, ForwardRequest, ListKind, Protocol, Target, Trace, Transport,
+    Wires,
 };

@@ -1,13 +1,13 @@
 //! JSON-RPC errors of this side of the wire.
 
-use crate::{envelope::cut, limits::ECHO_CHARS};
+use crate::{envelope::cut, limits::EXCERPT_CHARS};
 pub use gantry_provider::{ErrorObject, code};
 
 /// The error for a method that this server does not have.
 pub(crate) fn method_not_found(method: &str) -> ErrorObject {
     let message = format!(
         "there is no method {:?} here; see the capabilities that this server declares",
-        cut(method, ECHO_CHARS)
+        cut(method, EXCERPT_CHARS)
     );
     ErrorObject::new(code::METHOD_NOT_FOUND, message)
 }

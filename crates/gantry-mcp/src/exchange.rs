@@ -6,4 +6,4 @@ pub use gantry_provider::client::{
     Capabilities, ClientChannel, ClientRequest, ClientRequestError, ClientResponse, LogLevel, NoClient,
     RequestContext, ServerNotification,
 };
-pub use gantry_provider::resources::Method;
+pub use gantry_provider::resources::ForwardMethod;

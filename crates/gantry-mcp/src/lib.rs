@@ -9,7 +9,7 @@
 //! capabilities and belongs to no session. [`server::Server`] tells them apart message by message.
 
 pub mod client;
-pub mod envelope;
+mod envelope;
 pub mod error;
 pub mod exchange;
 pub mod headers;
@@ -19,10 +19,10 @@ pub mod server;
 pub mod version;
 
 pub use error::ErrorObject;
-pub use exchange::{Method, RequestContext};
+pub use exchange::{ForwardMethod, RequestContext};
 pub use gantry_core::raw;
 pub use server::{
-    Answer, Body, Change, ClientInfo, EventStream, Features, Handler, Inquiry, Options, Peer, Server,
-    ServerInfo, ToolAnswer, ToolCall,
+    Body, Change, ChangeNotice, EventStream, Features, ForwardRequest, Handler, Options, Outcome, Receipt,
+    Server, ServerInfo, Session,
 };
 pub use version::Version;

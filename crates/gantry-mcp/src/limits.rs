@@ -3,72 +3,72 @@
 use std::time::Duration;
 
 /// A request id that is a string. Ids are echoed and kept while a call runs, so they must be small.
-pub const ID_BYTES: usize = 256;
+pub(crate) const ID_BYTES: usize = 256;
 /// Messages in one batch of a 2025-03-26 session.
-pub const BATCH_MESSAGES: usize = 50;
+pub(crate) const BATCH_MESSAGES: usize = 50;
 /// A tool name as a client sends it; the protocol recommends at most 128 characters.
-pub const TOOL_NAME_BYTES: usize = 256;
+pub(crate) const TOOL_NAME_BYTES: usize = 256;
 /// Characters of a client's text that an error message repeats.
-pub const ECHO_CHARS: usize = 80;
-/// Characters of the name and of the version that a client gives itself.
-pub const CLIENT_INFO_CHARS: usize = 128;
+pub(crate) const EXCERPT_CHARS: usize = 80;
 /// One line on stdio.
 pub const LINE_BYTES: usize = 16 * 1024 * 1024;
 /// What is read from stdio at once.
-pub const READ_BUFFER_BYTES: usize = 64 * 1024;
+pub(crate) const READ_BUFFER_BYTES: usize = 64 * 1024;
 /// Requests that run at once on one stdio connection; one more is refused.
-pub const STDIO_IN_FLIGHT: usize = 256;
+pub(crate) const STDIO_IN_FLIGHT: usize = 256;
 /// Answers that wait for the stdio writer; calls that have an answer wait when the peer does not read.
-pub const STDIO_ANSWERS_WAITING: usize = 64;
+pub(crate) const STDIO_ANSWERS_WAITING: usize = 64;
 /// How long calls in flight may go on after the input of a stdio connection has ended.
-pub const STDIO_DRAIN: Duration = Duration::from_secs(5);
+pub(crate) const STDIO_DRAIN: Duration = Duration::from_secs(5);
 /// How long cancelled calls, and after them the writer, may take to finish.
-pub const STDIO_LAST_WORDS: Duration = Duration::from_secs(1);
+pub(crate) const STDIO_CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Requests that run at once in one HTTP session.
-pub const SESSION_IN_FLIGHT: usize = 1024;
+pub(crate) const SESSION_IN_FLIGHT: usize = 1024;
 /// HTTP sessions that are open at once, if the options do not say otherwise.
-pub const SESSIONS: usize = 10_000;
+pub(crate) const SESSIONS: usize = 10_000;
 /// How long an HTTP session may go without a request, if the options do not say otherwise.
-pub const SESSION_IDLE: Duration = Duration::from_secs(60 * 60);
+pub(crate) const SESSION_IDLE: Duration = Duration::from_secs(60 * 60);
 /// Messages that wait for the transport of one request; what a server tells beyond that is dropped.
-pub const OUTBOX_MESSAGES: usize = 256;
+pub(crate) const OUTBOX_MESSAGES: usize = 256;
 /// Bytes of them.
-pub const OUTBOX_BYTES: usize = 4 * 1024 * 1024;
+pub(crate) const OUTBOX_BYTES: usize = 4 * 1024 * 1024;
 /// Questions that a server may ask a client at once.
-pub const QUESTIONS: usize = 16;
+pub(crate) const QUESTIONS: usize = 16;
 /// Questions of one session that wait for the client.
-pub const QUESTIONS_WAITING: usize = 64;
+pub(crate) const QUESTIONS_WAITING: usize = 64;
 /// How long a client may take to answer: a person may have to read, think and type.
-pub const QUESTION_WAIT: Duration = Duration::from_secs(10 * 60);
+pub(crate) const QUESTION_WAIT: Duration = Duration::from_secs(10 * 60);
 /// Requests of 2026-07-28 that wait for answers of their clients.
-pub const PARKED: usize = 1024;
+pub(crate) const PARKED: usize = 1024;
 /// Of these, the requests of one identity.
-pub const PARKED_PER_IDENTITY: usize = 256;
+pub(crate) const PARKED_PER_IDENTITY: usize = 256;
 /// How long a request whose question was not answered may take to end by itself.
-pub const PARKED_GRACE: Duration = Duration::from_secs(60);
+pub(crate) const PARKED_GRACE: Duration = Duration::from_secs(60);
 /// How often an otherwise silent stream says that it is alive; proxies give up after 30 seconds or more.
-pub const KEEP_ALIVE: Duration = Duration::from_secs(15);
+pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// After how long a client whose stream broke is to come back, in milliseconds.
-pub const RETRY_MS: u32 = 1000;
+pub(crate) const RETRY_MS: u32 = 1000;
 /// Events of one stream that a legacy client can have replayed.
-pub const STREAM_EVENTS: usize = 256;
+pub(crate) const STREAM_EVENTS: usize = 256;
 /// Bytes of them.
-pub const STREAM_BYTES: usize = 4 * 1024 * 1024;
+pub(crate) const STREAM_BYTES: usize = 4 * 1024 * 1024;
 /// Streams of one session that can be resumed.
-pub const SESSION_STREAMS: usize = 64;
+pub(crate) const SESSION_STREAMS: usize = 64;
 /// Bytes of all events that are kept for replay in all sessions.
-pub const REPLAY_BYTES: usize = 256 * 1024 * 1024;
+pub(crate) const REPLAY_BYTES: usize = 256 * 1024 * 1024;
 /// How long a stream that has ended can be resumed.
-pub const STREAM_KEPT: Duration = Duration::from_secs(5 * 60);
+pub(crate) const STREAM_KEPT: Duration = Duration::from_secs(5 * 60);
+/// The same when the events of all sessions exceed [`REPLAY_BYTES`]: as long as a client may take to read a response.
+pub(crate) const STREAM_KEPT_WHEN_FULL: Duration = Duration::from_secs(10);
 /// Resources that one session or one `subscriptions/listen` may watch.
-pub const SUBSCRIPTIONS: usize = 1024;
+pub(crate) const SUBSCRIPTIONS: usize = 1024;
 /// Bytes of a URI that may be watched.
-pub const URI_BYTES: usize = 8 * 1024;
+pub(crate) const URI_BYTES: usize = 8 * 1024;
 /// Connections of HTTP+SSE and WebSocket at once.
 pub const CONNECTIONS: usize = 1024;
 /// Messages of a client that wait to be read, where something else than this crate receives them.
-pub const MESSAGES_WAITING: usize = 64;
+pub(crate) const MESSAGES_WAITING: usize = 64;
 /// `subscriptions/listen` requests at once on one connection.
-pub const CONNECTION_LISTENS: usize = 32;
+pub(crate) const CONNECTION_LISTENS: usize = 32;
 /// How long a legacy client waits for a plain answer before it is given a stream, on which it is kept awake.
-pub const STREAM_AFTER: Duration = Duration::from_secs(5);
+pub(crate) const STREAM_AFTER: Duration = Duration::from_secs(5);

@@ -1,40 +1,36 @@
-//! Gantry as an MCP server, whatever the transport and whatever the version.
+//! Gantry as an MCP server, over every transport and in every protocol version.
 //!
-//! A message is first *decided* (`legacy`, `modern`, `request`: plain functions from text to an answer or a job) and then
-//! *run* (`running`, `live`), so that everything about the protocol can be read and tested without a connection. While
-//! it runs, a job speaks to its client through `caller`; `http`, `sse` and `stdio` carry messages in and answers out.
+//! A message is first *parsed* (`legacy`, `modern`, `request`: plain functions from text to a response or an operation)
+//! and then *run* (`dispatch`, `request_task`), so that the protocol can be read and tested without a connection. While
+//! it runs, the gateway reaches its client through `connected_client`; `http`, `sse` and `stdio` carry messages.
 
-mod answer;
 mod body;
-mod caller;
+mod client_requests;
+mod connected_client;
 mod connection;
 mod convert;
-mod flight;
+mod dispatch;
+mod event_log;
 mod handler;
 mod http;
-mod lane;
+mod in_flight;
 mod legacy;
 mod listen;
-mod live;
 mod modern;
-mod news;
-mod outbox;
+mod notifications;
 mod params;
-mod park;
-mod presence;
-mod questions;
-mod replay;
+mod pending_input;
 mod request;
-mod ring;
-mod running;
+mod request_task;
+mod response;
+mod session;
 mod sessions;
 mod sse;
-mod start;
 mod stdio;
 
 pub use body::{Body, EventStream};
 pub use handler::{
-    Answer, Change, ClientInfo, Features, Handler, Inquiry, Peer, ServerInfo, ToolAnswer, ToolCall,
+    Change, ChangeNotice, Features, ForwardRequest, Handler, Outcome, Receipt, ServerInfo, Session,
 };
 
 use crate::{
@@ -43,33 +39,34 @@ use crate::{
     limits,
 };
 use ::http::{HeaderMap, StatusCode};
-use answer::About;
-use lane::{Lane, Reach};
-use listen::Wanted;
-use live::Live;
-use params::Params;
-use park::Parks;
-use replay::Replay;
-use request::Job;
-use running::{Outcome, Subject};
-use sessions::Sessions;
-use sse::Doors;
+use event_log::LogBudget;
+use listen::ListenRequest;
+use pending_input::PendingInputs;
+use request::{Operation, ParsedRequest};
+use request_task::RunningRequest;
+use response::{ResponseContext, ResponseWriter};
+use session::{LegacySession, ResponseMode};
+use sessions::{HttpSession, Sessions};
+use sse::SseConnections;
 use std::{
     fmt,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
-use tokio::{sync::Semaphore, time::timeout};
+use tokio::{
+    sync::{Semaphore, broadcast},
+    time::timeout,
+};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// How long everything may take to close when the server stops: a connection drains for six seconds and then closes its
 /// session.
 const CLOSE_ALL: Duration = Duration::from_secs(15);
 
-/// What can be chosen about a server.
+/// The settings of a server.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// HTTP sessions that are open at once; the one that was idle for longest makes room. Once an identity has a quarter
@@ -92,139 +89,126 @@ impl Default for Options {
     }
 }
 
-/// An MCP server for all connections of one handler. Clones share everything.
-pub struct Server<H: Handler> {
-    inner: Arc<Inner<H>>,
+/// An MCP server for all connections. Clones share everything.
+#[derive(Clone)]
+pub struct Server {
+    inner: Arc<Inner>,
 }
 
-struct Inner<H: Handler> {
-    handler: H,
-    about: About,
-    sessions: Sessions<H>,
-    doors: Doors<H::Identity>,
-    /// Places for connections that carry messages both ways.
+struct Inner {
+    /// Subscribed anew for each client.
+    changes: broadcast::Receiver<ChangeNotice>,
+    writer: ResponseWriter,
+    sessions: Sessions,
+    sse_connections: SseConnections,
+    /// Permits for connections that carry messages both ways.
     connections: Arc<Semaphore>,
-    parks: Parks<H::Identity>,
+    pending_inputs: PendingInputs,
     closing: TaskTracker,
-    /// Fires when streams that could go on for ever are to end.
-    hang_up: CancellationToken,
-    /// Tells clients apart; 0 is nobody.
+    /// Fires when streams without an end are to end.
+    close_streams: CancellationToken,
+    /// The number of the last client; 0 is no client.
     clients: AtomicU64,
-    /// What is kept so that streams can be resumed.
-    replay: Arc<Replay>,
+    log_budget: Arc<LogBudget>,
     ignored: AtomicU64,
 }
 
-impl<H: Handler> Clone for Server<H> {
-    fn clone(&self) -> Self {
-        Self { inner: Arc::clone(&self.inner) }
-    }
-}
-
-impl<H: Handler> fmt::Debug for Server<H> {
+impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Server").field("sessions", &self.sessions()).finish_non_exhaustive()
     }
 }
 
-/// What to do with a request.
-#[derive(Debug)]
-enum Step<W> {
-    /// Send this.
-    Answer(Reply),
-    /// Do this and send what comes of it.
-    Run(W),
-}
-
-/// What a modern request can ask for.
-#[derive(Debug)]
-enum Work {
-    /// To do something once.
-    Job(Job),
-    /// To tell what happens until one side ends it.
-    Listen(Id<'static>, Wanted),
-}
-
-/// An answer and the HTTP status that goes with it.
-#[derive(Debug)]
+/// A response and its HTTP status.
 struct Reply {
     status: StatusCode,
     text: String,
+    receipt: Option<Receipt>,
 }
 
 impl Reply {
     fn ok(text: String) -> Self {
-        Self { status: StatusCode::OK, text }
+        Self { status: StatusCode::OK, text, receipt: None }
     }
 
     fn error(status: StatusCode, id: Option<&Id<'_>>, error: &ErrorObject) -> Self {
-        Self { status, text: failure(id, error) }
+        Self { status, text: failure(id, error), receipt: None }
+    }
+
+    /// The same response, once it is recorded that the client gets it.
+    async fn delivered(mut self) -> Self {
+        if let Some(receipt) = self.receipt.take() {
+            receipt.await;
+        }
+        self
     }
 }
 
-impl<H: Handler> Server<H> {
-    /// A server in front of a handler.
-    pub fn new(handler: H, options: &Options) -> Self {
-        let about = About::new(&handler.server_info(), options.list_ttl);
+impl fmt::Debug for Reply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reply")
+            .field("status", &self.status)
+            .field("text", &self.text)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Server {
+    /// A server that notifies its clients of these changes. A client that reads them too slowly is told that every list
+    /// has changed.
+    #[must_use]
+    pub fn new(info: &ServerInfo, changes: broadcast::Receiver<ChangeNotice>, options: &Options) -> Self {
         let inner = Inner {
-            handler,
-            about,
+            changes,
+            writer: ResponseWriter::new(info, options.list_ttl),
             sessions: Sessions::new(options.max_sessions, options.session_idle),
-            doors: Doors::new(),
+            sse_connections: SseConnections::default(),
             connections: Arc::new(Semaphore::new(limits::CONNECTIONS)),
-            parks: Parks::new(),
+            pending_inputs: PendingInputs::new(),
             closing: TaskTracker::new(),
-            hang_up: CancellationToken::new(),
+            close_streams: CancellationToken::new(),
             clients: AtomicU64::new(0),
-            replay: Arc::new(Replay::new(limits::REPLAY_BYTES)),
+            log_budget: Arc::new(LogBudget { used: AtomicUsize::new(0), limit: limits::REPLAY_BYTES }),
             ignored: AtomicU64::new(0),
         };
         Self { inner: Arc::new(inner) }
     }
 
-    /// The handler behind this server.
-    #[must_use]
-    pub fn handler(&self) -> &H {
-        &self.inner.handler
-    }
-
-    /// HTTP sessions that are open.
+    /// The number of open HTTP sessions.
     #[must_use]
     pub fn sessions(&self) -> usize {
         self.inner.sessions.len()
     }
 
-    /// Answers that clients sent although nothing had been asked of them; they were dropped.
+    /// The number of responses of clients that were dropped because no request was pending for them.
     #[must_use]
     pub fn ignored(&self) -> u64 {
         self.inner.ignored.load(Ordering::Relaxed)
     }
 
-    /// Closes the HTTP sessions that were idle for too long, and lets go of requests whose clients did not come back
-    /// with answers and of streams that ended a while ago. Call it every minute or so: only this frees what is kept for
-    /// them.
+    /// Closes HTTP sessions that were idle for too long, and drops requests whose clients did not come back with input
+    /// and streams that ended a while ago. Call it every minute or so: only this frees what is kept for them.
     pub fn expire_idle(&self) {
-        for entry in self.inner.sessions.take_idle() {
-            self.dismiss(&entry);
+        for session in self.inner.sessions.take_idle() {
+            self.terminate(&session);
         }
-        self.inner.parks.sweep();
-        self.inner.replay.sweep();
+        self.inner.sessions.expire_streams(limits::STREAM_KEPT);
+        self.inner.pending_inputs.expire();
     }
 
-    /// Ends every stream that waits for something to happen, and takes no more messages on connections. Call it when
-    /// the server is to stop, so that nothing keeps connections open; what is running goes on. What waits for a client
-    /// to come back with answers is cancelled: there is no door left to come back to.
-    pub fn hang_up(&self) {
-        self.inner.hang_up.cancel();
-        self.inner.parks.close();
+    /// Ends every stream that has no end of its own, and takes no more messages on connections. Call it when the server
+    /// is to stop, so that no client keeps its connection open; running requests go on. Requests that wait for input are
+    /// cancelled: their clients cannot come back.
+    pub fn close_streams(&self) {
+        self.inner.close_streams.cancel();
+        self.inner.pending_inputs.close();
     }
 
-    /// Closes all HTTP sessions and waits until the handler has closed every session, but not for ever. No message may
-    /// follow.
+    /// Closes all HTTP sessions and waits until every session is closed, but at most [`CLOSE_ALL`]. No message may follow.
     pub async fn shutdown(&self) {
-        self.hang_up();
-        for entry in self.inner.sessions.take_all() {
-            self.dismiss(&entry);
+        self.close_streams();
+        for session in self.inner.sessions.take_all() {
+            self.terminate(&session);
         }
         self.inner.closing.close();
         if timeout(CLOSE_ALL, self.inner.closing.wait()).await.is_err() {
@@ -236,172 +220,160 @@ impl<H: Handler> Server<H> {
         }
     }
 
-    /// Ends an HTTP session that was taken out.
-    fn dismiss(&self, entry: &sessions::Entry<H>) {
-        entry.streams.end_all();
-        entry.common.end();
-        self.retire(Arc::clone(&entry.lane.session));
+    /// Ends an HTTP session that was removed.
+    fn terminate(&self, session: &HttpSession) {
+        session.logs.end_all();
+        session.stream.close();
+        self.close_session(Arc::clone(&session.legacy.session));
     }
 
-    /// Closes a session in a task of its own, so that no hung-up client can interrupt it.
-    fn retire(&self, session: Arc<H::Session>) {
-        let inner = Arc::clone(&self.inner);
-        self.in_background(async move { inner.handler.close(session).await });
+    /// Closes a session in a task of its own, so that a client that hangs up cannot interrupt it.
+    fn close_session(&self, session: Arc<dyn Session>) {
+        self.in_background(async move { session.close().await });
     }
 
-    /// Does something that [`Server::shutdown`] waits for.
+    /// Runs a task that [`Server::shutdown`] waits for.
     fn in_background(&self, work: impl Future<Output = ()> + Send + 'static) {
-        // A server that outlives its runtime has no handler left to tell.
+        // A server that outlives its runtime has no sessions left to close.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         drop(self.inner.closing.spawn_on(work, &runtime));
     }
 
     /// A number that no other client has.
-    fn number(&self) -> u64 {
+    fn client_number(&self) -> u64 {
         self.inner.clients.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Takes a message of a legacy session that wants no answer.
-    fn take(&self, lane: &Lane<H>, message: &Message<'_>) {
+    /// All changes from now on.
+    fn changes(&self) -> broadcast::Receiver<ChangeNotice> {
+        self.inner.changes.resubscribe()
+    }
+
+    /// Handles a message of a legacy session that wants no response.
+    fn accept(&self, legacy: &LegacySession, message: &Message<'_>) {
         match message {
             Message::Notification(notification) => {
-                if let Some(id) = legacy::withdrawn(notification) {
-                    lane.flights.withdraw(&id);
+                if let Some(id) = legacy::cancelled(notification) {
+                    legacy.in_flight.cancel(&id);
                 }
             }
             Message::Response(response) => {
-                if !lane.questions.answer(response) {
-                    self.ignore();
+                if !legacy.client_requests.respond(response) {
+                    self.ignore_response();
                 }
             }
-            Message::Request(_) => {}
+            Message::Request(_) | Message::Batch(_) => {}
         }
     }
 
-    /// Answers a batch of a 2025-03-26 session, one message after the other.
+    /// Handles a batch of a 2025-03-26 session, one message after the other; `None` if no message wants a response. With
+    /// a refusal, requests are refused, but other messages are handled: they may make room.
     async fn batch(
         &self,
-        identity: &H::Identity,
-        lane: &Lane<H>,
+        handler: &dyn Handler,
+        legacy: &Arc<LegacySession>,
         messages: Vec<Result<Message<'_>, Rejection<'_>>>,
+        refusal: Option<ErrorObject>,
     ) -> Option<String> {
-        let mut answers: Vec<String> = Vec::with_capacity(messages.len());
+        let mut responses: Vec<String> = Vec::with_capacity(messages.len());
         for message in messages {
-            match message {
-                Ok(Message::Request(request)) => answers.push(self.batched(identity, lane, request).await),
-                Ok(message) => self.take(lane, &message),
-                Err(rejection) => answers.push(rejection.answer()),
+            match (message, &refusal) {
+                (Ok(Message::Request(request)), Some(error)) => {
+                    responses.push(failure(Some(&request.id), error))
+                }
+                (Ok(Message::Request(request)), None) => {
+                    responses.push(self.batched(handler, legacy, request).await);
+                }
+                (Ok(message), _) => self.accept(legacy, &message),
+                (Err(rejection), _) => responses.push(rejection.response()),
             }
         }
-        array(&answers)
+        (!responses.is_empty()).then(|| format!("[{}]", responses.join(",")))
     }
 
-    /// Answers a batch for which there is no room. What wants no answer is taken all the same: it may make room.
-    fn refuse_batch(
+    /// The response to one request of a batch, which has no place for other messages.
+    async fn batched(
         &self,
-        lane: &Lane<H>,
-        messages: Vec<Result<Message<'_>, Rejection<'_>>>,
-        error: &ErrorObject,
-    ) -> Option<String> {
-        let mut answers = Vec::with_capacity(messages.len());
-        for message in messages {
-            match message {
-                Ok(Message::Request(request)) => answers.push(failure(Some(&request.id), error)),
-                Ok(message) => self.take(lane, &message),
-                Err(rejection) => answers.push(rejection.answer()),
-            }
-        }
-        array(&answers)
-    }
-
-    /// Answers one request of a batch. Nothing but its answer has a place there.
-    async fn batched(&self, identity: &H::Identity, lane: &Lane<H>, request: Request<'_>) -> String {
-        let params = match Params::read(request.params) {
-            Ok(params) => params,
-            Err(error) => return failure(Some(&request.id), &error),
-        };
-        let job = match self.legacy_step(identity, lane, request, &params) {
-            Step::Answer(reply) => return reply.text,
-            Step::Run(job) => job,
-        };
-        match lane.flights.begin(&job.id) {
-            Ok(flight) => {
-                let caller = lane.caller(Reach::OnlyTheAnswer, job.wishes.clone());
-                self.live(lane, job, caller, flight.token()).last().await.text
-            }
-            Err(error) => failure(Some(&job.id), &error),
-        }
-    }
-
-    fn legacy_step(
-        &self,
-        identity: &H::Identity,
-        lane: &Lane<H>,
+        handler: &dyn Handler,
+        legacy: &Arc<LegacySession>,
         request: Request<'_>,
-        params: &Params<'_>,
-    ) -> Step<Job> {
-        let features = || self.inner.handler.features(identity);
-        legacy::step(request, params, lane.version, &lane.habits, features)
-    }
-
-    /// Decides what a modern request means; `headers` are absent on transports that have none.
-    fn modern_step(
-        &self,
-        identity: &H::Identity,
-        request: &Request<'_>,
-        params: &Params<'_>,
-        headers: Option<&HeaderMap>,
-    ) -> Step<Work> {
-        if let Err(error) = modern::check(request, params, headers) {
-            return Step::Answer(Reply::error(StatusCode::BAD_REQUEST, Some(&request.id), &error));
-        }
-        let Inner { handler, about, .. } = &*self.inner;
-        let features = || handler.features(identity);
-        let understood = match &*request.method {
-            "server/discover" => {
-                let instructions = handler.instructions(identity);
-                let text = about.discover(&request.id, &features(), instructions.as_deref());
-                return Step::Answer(Reply::ok(text));
-            }
-            "subscriptions/listen" => Wanted::read(params, &request.id, &features())
-                .map(|wanted| Work::Listen(request.id.clone().into_owned(), wanted)),
-            method => request::task(method, params, Version::MODERN, features).map(|task| {
-                let wishes = params.wishes();
-                Work::Job(Job { id: request.id.clone().into_owned(), version: Version::MODERN, task, wishes })
-            }),
+    ) -> String {
+        let request = match self.parse_legacy(handler, legacy, request) {
+            Ok(request) => request,
+            Err(reply) => return reply.text,
         };
-        match understood {
-            Ok(work) => Step::Run(work),
-            Err(error) => Step::Answer(Reply::error(modern::status(&error), Some(&request.id), &error)),
+        match legacy.in_flight.begin(&request.id) {
+            Ok(guard) => {
+                let mut task = self.start_legacy(legacy, ResponseMode::Single, request, guard.token());
+                task.response().await.delivered().await.text
+            }
+            Err(error) => failure(Some(&request.id), &error),
         }
     }
 
-    /// The answer to a handshake.
-    fn welcome(&self, identity: &H::Identity, id: &Id<'_>, version: Version) -> Reply {
-        let Inner { handler, about, .. } = &*self.inner;
-        let (features, instructions) = (handler.features(identity), handler.instructions(identity));
-        Reply::ok(about.initialize(id, version, &features, instructions.as_deref()))
+    fn parse_legacy(
+        &self,
+        handler: &dyn Handler,
+        legacy: &LegacySession,
+        request: Request<'_>,
+    ) -> Result<ParsedRequest, Reply> {
+        legacy::parse(request, legacy.version, &legacy.settings, || handler.features())
     }
 
-    /// The answer to a request that has ended.
-    fn reply(&self, id: &Id<'_>, about: &Subject, outcome: Outcome) -> Reply {
-        match self.inner.about.ended(id, about, outcome) {
+    /// Checks a modern request and answers `server/discover`; `None` if it is to be parsed further. Transports without
+    /// headers pass none.
+    fn check_modern(
+        &self,
+        handler: &dyn Handler,
+        request: &Request<'_>,
+        headers: Option<&HeaderMap>,
+    ) -> Option<Reply> {
+        if let Err(error) = modern::check(request, headers) {
+            return Some(Reply::error(StatusCode::BAD_REQUEST, Some(&request.id), &error));
+        }
+        (request.method == "server/discover").then(|| {
+            let instructions = handler.instructions();
+            let text = self.inner.writer.discover(&request.id, &handler.features(), instructions.as_deref());
+            Reply::ok(text)
+        })
+    }
+
+    fn parse_modern(&self, handler: &dyn Handler, request: &Request<'_>) -> Result<ParsedRequest, Reply> {
+        let (version, params) = (Version::MODERN, &request.params);
+        let operation = Operation::read(&request.method, params, version, || handler.features());
+        let operation =
+            operation.map_err(|error| Reply::error(modern::status(&error), Some(&request.id), &error))?;
+        let id = request.id.clone().into_owned();
+        Ok(ParsedRequest { id, version, operation, options: params.options() })
+    }
+
+    fn parse_listen(&self, handler: &dyn Handler, request: &Request<'_>) -> Result<ListenRequest, Reply> {
+        ListenRequest::read(&request.params, &request.id, &handler.features())
+            .map_err(|error| Reply::error(modern::status(&error), Some(&request.id), &error))
+    }
+
+    /// The response to `initialize`.
+    fn welcome(&self, handler: &dyn Handler, id: &Id<'_>, version: Version) -> Reply {
+        let instructions = handler.instructions();
+        Reply::ok(self.inner.writer.initialize(id, version, &handler.features(), instructions.as_deref()))
+    }
+
+    /// The response to a request that has ended.
+    fn reply(&self, id: &Id<'_>, running: &RunningRequest, outcome: Outcome) -> Reply {
+        let (kind, version) = (running.kind, running.version);
+        let context = ResponseContext { kind, version, capabilities: &running.client.capabilities };
+        let reply = match self.inner.writer.ended(id, &context, outcome.result) {
             Ok(text) => Reply::ok(text),
-            Err(error) if about.version.is_modern() => Reply::error(modern::status(&error), Some(id), &error),
+            Err(error) if version.is_modern() => Reply::error(modern::status(&error), Some(id), &error),
             Err(error) => Reply::error(StatusCode::OK, Some(id), &error),
-        }
+        };
+        Reply { receipt: outcome.receipt, ..reply }
     }
 
-    /// Counts an answer that nobody asked for.
-    fn ignore(&self) {
+    fn ignore_response(&self) {
         self.inner.ignored.fetch_add(1, Ordering::Relaxed);
-        tracing::debug!("an MCP client sent an answer that nobody waits for");
+        tracing::debug!("an MCP client sent a response for which no request is pending");
     }
-}
-
-/// The answer to a batch; none if nothing in it wanted one.
-fn array(answers: &[String]) -> Option<String> {
-    (!answers.is_empty()).then(|| format!("[{}]", answers.join(",")))
 }
 
 /// The refusal of an array where a single message is due.

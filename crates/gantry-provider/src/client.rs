@@ -35,12 +35,6 @@ pub trait ClientChannel: Send + Sync + Debug {
         &self,
         questions: Vec<ClientRequest>,
     ) -> BoxFuture<'_, Result<Vec<ClientResponse>, ClientRequestError>>;
-
-    /// Waits until the client can be given the answer to its request. A client that was asked something, or whose
-    /// connection broke, has to come back first, and perhaps never does.
-    fn present(&self) -> BoxFuture<'_, ()> {
-        Box::pin(std::future::ready(()))
-    }
 }
 
 /// The client behind a request, and its cancellation.
@@ -146,6 +140,9 @@ impl LogLevel {
         Self::ALL.into_iter().find(|level| level.as_str() == word)
     }
 }
+
+/// The extension of 2026-07-28 whose results are tasks that finish later.
+pub const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
 /// The capabilities that a client declared, as it wrote them.
 #[derive(Debug, Clone, PartialEq, Eq)]

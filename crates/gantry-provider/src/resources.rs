@@ -3,10 +3,10 @@
 use crate::client::{LogLevel, RequestContext};
 use std::sync::Arc;
 
-/// A request that is no tool call; [`Method::as_str`] has their names on the wire. Running a tool takes a permit and goes
+/// A request that is no tool call; [`ForwardMethod::as_str`] has their names on the wire. Running a tool takes a permit and goes
 /// through [`crate::Provider::execute`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Method {
+pub enum ForwardMethod {
     ReadResource,
     GetPrompt,
     Complete,
@@ -20,7 +20,7 @@ pub enum Method {
     TaskCancel,
 }
 
-impl Method {
+impl ForwardMethod {
     /// The name on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -73,16 +73,15 @@ impl ListKind {
 
 /// A request to a server that is no tool call.
 #[derive(Debug)]
-pub struct Outgoing<'a> {
-    /// The method.
-    pub method: Method,
+pub struct ForwardRequest {
+    pub method: ForwardMethod,
     /// The params, the text of an object, without `_meta`.
     pub params: String,
     /// The client's `_meta`, the text of an object. Keys of the protocol and the progress token are replaced by
     /// Gantry's own.
-    pub meta: Option<&'a str>,
+    pub meta: Option<String>,
     /// The client behind the request, and the token that cancels it; the server is notified when it fires.
-    pub turn: RequestContext,
+    pub context: RequestContext,
 }
 
 /// What servers offer besides tools.
@@ -141,8 +140,10 @@ pub enum Change {
     },
 }
 
-impl AsRef<Self> for Change {
-    fn as_ref(&self) -> &Self {
-        self
-    }
+/// A change, and the runtime in which it happened: two projects may have servers of one name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChangeNotice {
+    /// The instance id of the runtime.
+    pub runtime: u64,
+    pub change: Change,
 }

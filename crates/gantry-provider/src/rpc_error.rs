@@ -1,6 +1,6 @@
 //! JSON-RPC errors: the codes that Gantry uses and the object that carries one.
 
-use gantry_core::json::write_string;
+use gantry_core::json::{Object, write_string};
 use std::fmt::Write as _;
 
 /// The codes. Nothing between -32000 and -32019 is used: those never had one meaning.
@@ -40,6 +40,16 @@ impl ErrorObject {
     #[must_use]
     pub fn new(code: i32, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), data: None }
+    }
+
+    /// Reads the text of an error object as a client or a server sent it. A member that is missing or of the wrong kind
+    /// gets a default: [`code::INTERNAL_ERROR`], no message, no data.
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
+        let object = Object::split(text).unwrap_or_default();
+        let code = object.get("code").and_then(|code| code.parse().ok()).unwrap_or(code::INTERNAL_ERROR);
+        let message = object.string("message").unwrap_or_default();
+        Self { data: object.get("data").map(str::to_owned), ..Self::new(code, message) }
     }
 
     /// The same error with data, which must be valid JSON text.

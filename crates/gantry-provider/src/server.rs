@@ -4,7 +4,7 @@
 //! its business: it gets a [`ServerFactory`] from the program, opens one [`ServerGroup`] per runtime with it, and passes
 //! in an [`Observer`] for events.
 
-use crate::resources::{Change, Features, ListKind, Outgoing};
+use crate::resources::{Change, Features, ForwardRequest, ListKind};
 use crate::status::{PinChoice, PinDiff, ProviderStatus};
 use crate::{BoxFuture, ErrorObject, Provider, code};
 use gantry_core::Caller;
@@ -125,7 +125,7 @@ pub trait ServerGroup: Debug + Send + Sync {
     /// text of an object.
     fn request<'a>(
         &'a self,
-        request: Outgoing<'a>,
+        request: ForwardRequest,
         _scope: &'a dyn RequestScope,
     ) -> BoxFuture<'a, Result<String, ErrorObject>> {
         let message = format!("there are no servers here to send {} to", request.method.as_str());

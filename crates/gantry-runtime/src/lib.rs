@@ -34,5 +34,5 @@ pub use options::{Options, Plan};
 pub use projects::Projects;
 pub use reply::Reply;
 pub use runtime::{DryRun, Error, Explanation, Outcome, Runtime};
-pub use services::{Admitted, ChangeNotice, ProcessOptions, Services};
+pub use services::{Admitted, ProcessOptions, Services};
 pub use session::Session;

@@ -9,7 +9,7 @@ use crate::queue::{self, Queues};
 use arc_swap::ArcSwap;
 use gantry_core::error::{ErrorCode, Refusal};
 use gantry_core::id::{CallId, SessionId};
-use gantry_provider::resources::Change;
+use gantry_provider::resources::ChangeNotice;
 use gantry_store::{ApprovalRow, Recovery, Store};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -34,21 +34,6 @@ pub struct ProcessOptions {
 impl Default for ProcessOptions {
     fn default() -> Self {
         Self { queues: Vec::new(), max_calls: 1024 }
-    }
-}
-
-/// A change, and the runtime in which it happened: two projects may have servers of one name.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ChangeNotice {
-    /// The instance id of the runtime.
-    pub runtime: u64,
-    /// The change.
-    pub change: Change,
-}
-
-impl AsRef<Change> for ChangeNotice {
-    fn as_ref(&self) -> &Change {
-        &self.change
     }
 }
 

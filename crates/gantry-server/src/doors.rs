@@ -13,6 +13,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use futures_util::StreamExt as _;
+use gantry_mcp::Handler;
 use gantry_runtime::projects::DEFAULT;
 use http::{Method, Request};
 use serde::Deserialize;
@@ -60,14 +61,15 @@ fn client(
     identity: Identity,
     project: Option<&str>,
     agent: Option<&str>,
-) -> Result<Client, ApiError> {
+) -> Result<Arc<Client>, ApiError> {
     let project = match project {
         // There always is one, and most clients mean it.
         None if identity.projects.is_none() => default_project(),
         project => query::known_project(app, &identity, project)?,
     };
     let agent = identity.acting_as(agent)?;
-    Ok(Client { identity: identity.into_model(), project, agent })
+    let projects = Arc::clone(&app.projects);
+    Ok(Arc::new(Client { projects, identity: identity.into_model(), project, agent }))
 }
 
 /// Waits until all that the client may see is there, so that it is not told of half of it and then of every change.
@@ -87,19 +89,20 @@ pub(crate) async fn serve_default(app: &App, identity: Identity, request: Reques
 }
 
 /// Answers a request at `/mcp`.
-async fn respond(app: &App, client: Client, request: Request<Body>) -> Response {
+async fn respond(app: &App, client: Arc<Client>, request: Request<Body>) -> Response {
     let (parts, body) = request.into_parts();
     // A call that says that it is one waits for nobody but the server that it needs.
     if parts.headers.get("mcp-method").is_none_or(|method| method != "tools/call") {
         settled(app, &client).await;
     }
+    let handler: Arc<dyn Handler> = Arc::clone(&client) as _;
     let answer = match parts.method {
         Method::POST => match query::body(body).await {
-            Ok(bytes) => app.mcp.post(&parts.headers, &client, bytes).await,
+            Ok(bytes) => app.mcp.post(&parts.headers, &handler, bytes).await,
             Err(error) => return error.into_response(),
         },
-        Method::DELETE => app.mcp.delete(&parts.headers, &client),
-        Method::GET => app.mcp.get(&parts.headers, &client),
+        Method::DELETE => app.mcp.delete(&parts.headers, &handler),
+        Method::GET => app.mcp.get(&parts.headers, &handler),
         _ => app.mcp.other_method(),
     };
     answer.map(|body| into_body(app, &client, body))
@@ -112,7 +115,8 @@ pub(crate) async fn open_sse(State(app): State<App>, identity: Identity) -> Resp
         Err(error) => return error.into_response(),
     };
     settled(&app, &client).await;
-    app.mcp.sse(&client, MESSAGES).map(|body| into_body(&app, &client, body))
+    let handler: Arc<dyn Handler> = Arc::clone(&client) as _;
+    app.mcp.sse(&handler, MESSAGES).map(|body| into_body(&app, &client, body))
 }
 
 /// What leads from a message to its stream.
@@ -135,7 +139,8 @@ pub(crate) async fn take_message(
     };
     match query::body(request.into_body()).await {
         Ok(bytes) => {
-            let answer = app.mcp.sse_message(&client, &stream.session_id, bytes).await;
+            let handler: Arc<dyn Handler> = Arc::clone(&client) as _;
+            let answer = app.mcp.sse_message(&handler, &stream.session_id, bytes).await;
             answer.map(|body| into_body(&app, &client, body))
         }
         Err(error) => error.into_response(),

@@ -32,7 +32,7 @@ pub type ParseServer = dyn Fn(&str, &str, &str) -> Result<(ServerPlan, Vec<Strin
 #[derive(Clone)]
 pub struct App {
     pub(crate) projects: Arc<Projects>,
-    pub(crate) mcp: Arc<mcp::Endpoint>,
+    pub(crate) mcp: gantry_mcp::Server,
     pub(crate) parse_server: Arc<ParseServer>,
     pub(crate) keys: Arc<auth::Keyring>,
     pub(crate) places: places::Places,
@@ -50,7 +50,7 @@ impl App {
     /// The doors of these projects, open until `stop` fires.
     #[must_use]
     pub fn new(projects: Arc<Projects>, parse_server: Arc<ParseServer>, stop: CancellationToken) -> Self {
-        let mcp = Arc::new(mcp::endpoint(Arc::clone(&projects)));
+        let mcp = mcp::endpoint(&projects);
         let keys = auth::Keyring::new(Arc::clone(&projects));
         Self { projects, mcp, parse_server, keys, places: places::Places::default(), stop }
     }

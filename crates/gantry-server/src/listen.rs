@@ -127,7 +127,7 @@ async fn mind(app: App, stop: CancellationToken) {
     let mut every = tokio::time::interval(EXPIRY);
     loop {
         tokio::select! {
-            () = stop.cancelled() => return app.mcp.hang_up(),
+            () = stop.cancelled() => return app.mcp.close_streams(),
             _ = every.tick() => app.mcp.expire_idle(),
         }
     }

@@ -1,37 +1,61 @@
-//! MCP in front of the projects, over HTTP and stdio: the protocol is gantry-mcp's, the work is the runtime's.
+//! MCP in front of the projects, over HTTP and stdio: gantry-mcp speaks the protocol, the runtime runs the calls.
 
-mod answer;
-mod handler;
-mod seated;
+mod call;
+mod result;
+mod session;
 mod tasks;
 
 use crate::Identity;
-use gantry_mcp::Server;
+use gantry_mcp::exchange::BoxFuture;
+use gantry_mcp::{ErrorObject, Features, Handler, Server, ServerInfo};
 use gantry_runtime::Projects;
+use session::ClientSession;
+use std::any::Any;
 use std::sync::Arc;
-
-/// An MCP server in front of the projects.
-pub type Endpoint = Server<Tools>;
 
 /// The MCP server in front of these projects.
 #[must_use]
-pub fn endpoint(projects: Arc<Projects>) -> Endpoint {
-    Server::new(Tools { projects }, &gantry_mcp::Options::default())
+pub fn endpoint(projects: &Projects) -> Server {
+    let info = ServerInfo {
+        name: "gantry".into(),
+        title: Some("Gantry".into()),
+        version: env!("CARGO_PKG_VERSION").into(),
+    };
+    Server::new(&info, projects.services().changes(), &gantry_mcp::Options::default())
 }
 
-/// Who speaks MCP, in which project, and as which agent.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A client of the MCP endpoint of a project or of an agent.
+#[derive(Debug, Clone)]
 pub struct Client {
-    /// Who.
+    pub projects: Arc<Projects>,
     pub identity: Identity,
-    /// In which project.
     pub project: Arc<str>,
-    /// As which agent; as none in particular means as the active one, if one is.
+    /// The agent as which it acts; `None` means the active one, if there is one.
     pub agent: Option<Arc<str>>,
 }
 
-/// The tools of the projects, for MCP.
-#[derive(Debug)]
-pub struct Tools {
-    projects: Arc<Projects>,
+impl Handler for Client {
+    fn is_same(&self, other: &dyn Handler) -> bool {
+        (other as &dyn Any).downcast_ref::<Self>().is_some_and(|other| {
+            self.identity == other.identity && self.project == other.project && self.agent == other.agent
+        })
+    }
+
+    fn instructions(&self) -> Option<String> {
+        let context = self.projects.peek(&self.project, self.agent.as_deref())?;
+        context.runtime.instructions(context.agent.as_deref())
+    }
+
+    fn features(&self) -> Features {
+        let context = self.projects.peek(&self.project, self.agent.as_deref());
+        context.map(|context| context.runtime.features(context.agent.as_deref())).unwrap_or_default()
+    }
+
+    fn open_session(&self) -> BoxFuture<'_, Result<Arc<dyn gantry_mcp::Session>, ErrorObject>> {
+        Box::pin(async { Ok(Arc::new(ClientSession::open(self, false).await?) as _) })
+    }
+
+    fn shared_session(&self) -> BoxFuture<'_, Result<Arc<dyn gantry_mcp::Session>, ErrorObject>> {
+        Box::pin(async { Ok(Arc::new(ClientSession::open(self, true).await?) as _) })
+    }
 }

@@ -12,7 +12,7 @@ use arc_swap::ArcSwap;
 use gantry_core::id::SessionId;
 use gantry_core::names::NamePrefixes;
 use gantry_core::raw;
-use gantry_provider::resources::{Features, ListKind, Outgoing};
+use gantry_provider::resources::{Features, ForwardRequest, ListKind};
 use gantry_provider::server::{
     Observer, RequestScope, Server, ServerConfig, ServerFactory, ServerFilter, ServerGroup,
 };
@@ -196,7 +196,7 @@ impl ServerGroup for UpstreamContext {
 
     fn request<'a>(
         &'a self,
-        request: Outgoing<'a>,
+        request: ForwardRequest,
         scope: &'a dyn RequestScope,
     ) -> BoxFuture<'a, Result<String, ErrorObject>> {
         Box::pin(self.forward(request, scope))

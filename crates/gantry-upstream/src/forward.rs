@@ -11,7 +11,7 @@ use gantry_core::raw;
 use gantry_mcp::client::Failure;
 use gantry_provider::ErrorObject;
 use gantry_provider::code::{INTERNAL_ERROR, INVALID_PARAMS};
-use gantry_provider::resources::{Method, Outgoing};
+use gantry_provider::resources::{ForwardMethod, ForwardRequest};
 use gantry_provider::server::RequestScope;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -34,24 +34,26 @@ impl UpstreamContext {
     ///
     /// # Errors
     /// What the server answered instead of a result; `-32602` for what is not there or not to be seen.
-    pub(crate) async fn forward(&self, request: Outgoing<'_>, scope: &dyn RequestScope) -> Answer {
+    pub(crate) async fn forward(&self, request: ForwardRequest, scope: &dyn RequestScope) -> Answer {
         match request.method {
-            Method::ReadResource => self.read_resource(scope, request).await,
-            Method::GetPrompt => self.get_prompt(scope, request).await,
-            Method::Complete => self.complete(scope, request).await,
-            Method::Subscribe => self.subscribe(scope, &string_param(&request.params, "uri")?).await,
-            Method::Unsubscribe => self.unsubscribe(scope, &string_param(&request.params, "uri")?).await,
-            Method::SetLevel => self.set_level(scope.session(), &request.params).await,
-            Method::TaskGet | Method::TaskUpdate | Method::TaskCancel => {
+            ForwardMethod::ReadResource => self.read_resource(scope, request).await,
+            ForwardMethod::GetPrompt => self.get_prompt(scope, request).await,
+            ForwardMethod::Complete => self.complete(scope, request).await,
+            ForwardMethod::Subscribe => self.subscribe(scope, &string_param(&request.params, "uri")?).await,
+            ForwardMethod::Unsubscribe => {
+                self.unsubscribe(scope, &string_param(&request.params, "uri")?).await
+            }
+            ForwardMethod::SetLevel => self.set_level(scope.session(), &request.params).await,
+            ForwardMethod::TaskGet | ForwardMethod::TaskUpdate | ForwardMethod::TaskCancel => {
                 self.forward_task(scope, request).await
             }
         }
     }
 
-    async fn read_resource(&self, scope: &dyn RequestScope, request: Outgoing<'_>) -> Answer {
+    async fn read_resource(&self, scope: &dyn RequestScope, request: ForwardRequest) -> Answer {
         let target = self.find_resource(scope, &string_param(&request.params, "uri")?)?;
         let params = with_string_at(&request.params, &["uri"], &target.upstream_uri);
-        let answer = send(&target.server, scope, Outgoing { params, ..request }).await;
+        let answer = send(&target.server, scope, ForwardRequest { params, ..request }).await;
         if !target.mapped {
             return answer;
         }
@@ -65,15 +67,15 @@ impl UpstreamContext {
         }
     }
 
-    async fn get_prompt(&self, scope: &dyn RequestScope, request: Outgoing<'_>) -> Answer {
+    async fn get_prompt(&self, scope: &dyn RequestScope, request: ForwardRequest) -> Answer {
         let name = string_param(&request.params, "name")?;
         let (server, own) = self.find_prompt(scope, &name)?;
         let params = with_string_at(&request.params, &["name"], &own);
-        let result = send(&server, scope, Outgoing { params, ..request }).await?;
+        let result = send(&server, scope, ForwardRequest { params, ..request }).await?;
         Ok(server.uri_map.rewrite(uri_map::PROMPT, &result).into_owned())
     }
 
-    async fn complete(&self, scope: &dyn RequestScope, request: Outgoing<'_>) -> Answer {
+    async fn complete(&self, scope: &dyn RequestScope, request: ForwardRequest) -> Answer {
         let reference = raw::member(&request.params, "ref").ok_or_else(|| missing_param("ref"))?;
         let (server, params) = if let Some(uri) = raw::string_member(reference, "uri") {
             let target = self.find_resource(scope, &uri)?;
@@ -83,10 +85,10 @@ impl UpstreamContext {
             let (server, own) = self.find_prompt(scope, &name)?;
             (server, with_string_at(&request.params, &["ref", "name"], &own))
         };
-        send(&server, scope, Outgoing { params, ..request }).await
+        send(&server, scope, ForwardRequest { params, ..request }).await
     }
 
-    async fn forward_task(&self, scope: &dyn RequestScope, request: Outgoing<'_>) -> Answer {
+    async fn forward_task(&self, scope: &dyn RequestScope, request: ForwardRequest) -> Answer {
         let token = string_param(&request.params, "taskId")?;
         let unknown = || ErrorObject::new(INVALID_PARAMS, "there is no such task");
         let task = self.task_signer.verify(&token, scope.caller()).ok_or_else(unknown)?;
@@ -95,7 +97,7 @@ impl UpstreamContext {
             server.pick_for_task(&task).map_err(|reason| ErrorObject::new(INTERNAL_ERROR, reason))?;
         let picked = picked.ok_or_else(unknown)?;
         let params = with_string_at(&request.params, &["taskId"], &task.id);
-        let result = exchange(&server, &picked, scope, Outgoing { params, ..request }).await?;
+        let result = exchange(&server, &picked, scope, ForwardRequest { params, ..request }).await?;
         let result = server.uri_map.rewrite(uri_map::TASK, &result);
         Ok(with_string_at(&result, &["taskId"], &token))
     }
@@ -157,7 +159,7 @@ impl UpstreamContext {
     }
 }
 
-async fn send(server: &UpstreamServer, scope: &dyn RequestScope, request: Outgoing<'_>) -> Answer {
+async fn send(server: &UpstreamServer, scope: &dyn RequestScope, request: ForwardRequest) -> Answer {
     let picked = server.pick_any().map_err(|reason| ErrorObject::new(INTERNAL_ERROR, reason))?;
     exchange(server, &picked, scope, request).await
 }
@@ -166,7 +168,7 @@ async fn exchange(
     server: &UpstreamServer,
     at: &Picked,
     scope: &dyn RequestScope,
-    request: Outgoing<'_>,
+    request: ForwardRequest,
 ) -> Answer {
     // Cancel-safety: a request that is dropped is withdrawn.
     tokio::select! {

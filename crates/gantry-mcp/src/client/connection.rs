@@ -3,7 +3,7 @@
 use super::{
     core::{Ask, Core},
     detect, listen,
-    types::{About, Failure, ListKind, Outgoing, Protocol, Target},
+    types::{About, Failure, ForwardRequest, ListKind, Protocol, Target},
 };
 use crate::{
     exchange::{LogLevel, RequestContext},
@@ -73,20 +73,20 @@ impl Connection {
     }
 
     /// Runs the tool of this permit with the arguments of this permit, and waits for its result, the text of an object
-    /// as the server sent it. `meta` is what the client said in `_meta`, as in [`Outgoing`].
+    /// as the server sent it. `meta` is what the client said in `_meta`, as in [`ForwardRequest`].
     ///
     /// There is no other way to run a tool: the methods that [`Self::request`] takes do not name one.
     /// ```compile_fail
-    /// # use gantry_mcp::{RequestContext, client::{Connection, Outgoing}};
-    /// async fn bypass(connection: &Connection, turn: RequestContext) {
-    ///     let request = Outgoing { method: "tools/call", params: "{}".into(), meta: None, turn };
+    /// # use gantry_mcp::{RequestContext, client::{Connection, ForwardRequest}};
+    /// async fn bypass(connection: &Connection, context: RequestContext) {
+    ///     let request = ForwardRequest { method: "tools/call", params: "{}".into(), meta: None, context };
     ///     connection.request(request).await.ok();
     /// }
     /// ```
     /// ```
-    /// # use gantry_mcp::{Method, RequestContext, client::{Connection, Outgoing}};
-    /// async fn read(connection: &Connection, turn: RequestContext) {
-    ///     let request = Outgoing { method: Method::ReadResource, params: "{}".into(), meta: None, turn };
+    /// # use gantry_mcp::{ForwardMethod, RequestContext, client::{Connection, ForwardRequest}};
+    /// async fn read(connection: &Connection, context: RequestContext) {
+    ///     let request = ForwardRequest { method: ForwardMethod::ReadResource, params: "{}".into(), meta: None, context };
     ///     connection.request(request).await.ok();
     /// }
     /// ```
@@ -112,9 +112,9 @@ impl Connection {
     ///
     /// # Errors
     /// See [`Failure`].
-    pub async fn request(&self, request: Outgoing<'_>) -> Result<String, Failure> {
-        let Outgoing { method, params, meta, turn } = request;
-        self.send(method.as_str(), &params, meta, turn).await
+    pub async fn request(&self, request: ForwardRequest) -> Result<String, Failure> {
+        let ForwardRequest { method, params, meta, context } = request;
+        self.send(method.as_str(), &params, meta.as_deref(), context).await
     }
 
     async fn send(

@@ -262,7 +262,7 @@ impl Dispatcher {
     pub(super) fn count_garbage(&self, text: &str) {
         let count = self.garbage.fetch_add(1, Ordering::Relaxed) + 1;
         if count.is_power_of_two() {
-            let excerpt = cut(text, crate::limits::ECHO_CHARS);
+            let excerpt = cut(text, crate::limits::EXCERPT_CHARS);
             tracing::debug!(server = %self.target.name, count, excerpt, "the server sent what is not a message");
         }
     }

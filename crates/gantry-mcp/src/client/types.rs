@@ -1,7 +1,7 @@
 //! The words of the client side: how to reach a server, what to ask of it, what it may say, and how that can fail.
 
 use crate::{ErrorObject, Version, exchange::BoxFuture};
-pub use gantry_provider::resources::{ListKind, Outgoing};
+pub use gantry_provider::resources::{ForwardRequest, ListKind};
 use std::{any::Any, fmt::Debug, sync::Arc, time::Duration};
 use tokio::{
     io::{AsyncRead, AsyncWrite},

@@ -1,4 +1,4 @@
-//! Bodies of answers: whole, or events that come one after the other.
+//! Bodies of HTTP responses: whole, or server-sent events.
 
 use crate::limits::KEEP_ALIVE;
 use bytes::Bytes;
@@ -11,12 +11,10 @@ use std::{
 };
 use tokio::time::timeout;
 
-/// What an answer over HTTP carries.
+/// The body of an HTTP response.
 #[derive(Debug)]
 pub enum Body {
-    /// Everything at once.
     Whole(Bytes),
-    /// Server-sent events.
     Events(EventStream),
 }
 
@@ -37,7 +35,7 @@ impl Stream for EventStream {
     }
 }
 
-/// Where events come from.
+/// A source of events.
 pub(super) trait Source: Send + 'static {
     /// The next event; `None` when there are no more. The future may be dropped at any time.
     fn next(&mut self) -> impl Future<Output = Option<Bytes>> + Send;
@@ -55,13 +53,13 @@ impl EventStream {
         Self(Box::pin(events))
     }
 
-    /// The answer that carries these events.
+    /// The response with these events.
     pub(super) fn into_response(self) -> Response<Body> {
         let mut response = Response::new(Body::Events(self));
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        // Proxies that collect an answer before they pass it on would hold every event back.
+        // Proxies that buffer a response would hold every event back.
         headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
         response
     }

@@ -1,32 +1,22 @@
-//! Results of other servers, written the way a client of another version takes them.
+//! Writes results of any protocol version the way a client of another version takes them.
 //!
-//! Only what the client's version cannot take is changed. Everything else passes as it came: the order of keys, the
-//! text of numbers, members that nobody here knows.
+//! Only members that the client's version cannot take are changed. All others pass as they came: the order of keys, the
+//! text of numbers, unknown members.
 
 use super::{
-    handler::ToolAnswer,
-    running::{Subject, Topic},
+    request::ResultKind,
+    response::{ResponseContext, ResponseWriter},
 };
-use crate::{ErrorObject, Method, Version, error::code, raw};
+use crate::{ErrorObject, ForwardMethod, Version, error::code, raw};
+use gantry_provider::client::TASKS_EXTENSION;
 use std::{borrow::Cow, fmt::Write as _};
 
-/// The keys of `_meta` that belong to the protocol: what an upstream said with them was said to Gantry.
+/// The keys of `_meta` that belong to the protocol: a server's own are for Gantry alone.
 pub(super) const PROTOCOL_PREFIX: &str = "io.modelcontextprotocol/";
-/// The extension whose results are promises to finish later.
-pub(super) const TASKS: &str = "io.modelcontextprotocol/tasks";
-/// What older versions use for a missing resource.
+/// The code of older versions for a missing resource.
 const RESOURCE_NOT_FOUND: i32 = -32002;
-/// What older versions use for a request that needs the user to open an address first.
+/// The code of older versions for a request that needs the user to open a URL first.
 const URL_ELICITATION_REQUIRED: i32 = -32042;
-
-/// What is added to the results that a modern client gets.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Additions<'a> {
-    /// The object that says who answers.
-    pub(super) server_info: &'a str,
-    /// How long a result may be kept, in milliseconds.
-    pub(super) ttl_ms: u128,
-}
 
 type Members<'a> = Vec<(Cow<'a, str>, &'a str)>;
 
@@ -37,18 +27,18 @@ type Members<'a> = Vec<(Cow<'a, str>, &'a str)>;
 pub(super) fn write(
     out: &mut String,
     result: &str,
-    about: &Subject,
-    additions: Additions<'_>,
+    context: &ResponseContext<'_>,
+    writer: &ResponseWriter,
 ) -> Result<(), ErrorObject> {
     let result = result.trim_ascii();
     let Some(members) = raw::members(result) else {
         return Err(ErrorObject::new(code::INTERNAL_ERROR, "the server's result is not an object"));
     };
-    check_kind(&members, about)?;
-    if about.version.is_modern() {
-        write_modern(out, result, &members, about.topic, additions);
+    check_result_type(&members, context)?;
+    if context.version.is_modern() {
+        write_modern(out, result, &members, context.kind, writer);
     } else {
-        write_legacy(out, result, &members, about);
+        write_legacy(out, result, &members, context);
     }
     Ok(())
 }
@@ -57,12 +47,16 @@ fn find<'a>(members: &Members<'a>, key: &str) -> Option<&'a str> {
     members.iter().find(|(name, _)| name == key).map(|(_, value)| *value)
 }
 
-/// Refuses kinds of results that the client would not understand.
-fn check_kind(members: &Members<'_>, about: &Subject) -> Result<(), ErrorObject> {
-    let kind = find(members, "resultType").and_then(raw::string);
-    match kind.as_deref() {
+/// Refuses result types that the client does not know.
+fn check_result_type(members: &Members<'_>, context: &ResponseContext<'_>) -> Result<(), ErrorObject> {
+    let result_type = find(members, "resultType").and_then(raw::string);
+    match result_type.as_deref() {
         None | Some("complete") => Ok(()),
-        Some("task") if about.topic == Topic::Call && about.capabilities.has_extension(TASKS) => Ok(()),
+        Some("task")
+            if context.kind == ResultKind::Call && context.capabilities.has_extension(TASKS_EXTENSION) =>
+        {
+            Ok(())
+        }
         Some(other) => {
             let message = format!(
                 "the server answered with a result of the kind {other:?}, which this client did not ask for"
@@ -79,8 +73,8 @@ fn write_modern(
     out: &mut String,
     result: &str,
     members: &Members<'_>,
-    topic: Topic,
-    additions: Additions<'_>,
+    kind: ResultKind,
+    writer: &ResponseWriter,
 ) {
     let has = |key: &str| find(members, key).is_some();
     out.push('{');
@@ -89,16 +83,16 @@ fn write_modern(
         out.push_str(if members.is_empty() { "" } else { "," });
     }
     let mut hints = String::new();
-    if topic == Topic::Other(Method::ReadResource) {
+    if kind == ResultKind::Forward(ForwardMethod::ReadResource) {
         if !has("ttlMs") {
-            write!(hints, ",\"ttlMs\":{}", additions.ttl_ms).unwrap_or_default();
+            write!(hints, ",\"ttlMs\":{}", writer.ttl_ms).unwrap_or_default();
         }
         if !has("cacheScope") {
             hints.push_str(",\"cacheScope\":\"private\"");
         }
     }
-    let meta = find(members, "_meta").map(|meta| own_meta(meta, additions.server_info));
-    // What a server shows to everybody, Gantry shows to those who may see it.
+    let meta = find(members, "_meta").map(|meta| own_meta(meta, &writer.server_info));
+    // Gantry decides which clients see a result, also where its server lets every client see it.
     let is_public = find(members, "cacheScope").is_some_and(|scope| scope != PRIVATE);
     if meta.is_some() || is_public {
         let changed = |key: &str, value| match key {
@@ -112,9 +106,7 @@ fn write_modern(
     }
     out.push_str(&hints);
     if meta.is_none() {
-        out.push_str(",\"_meta\":{\"io.modelcontextprotocol/serverInfo\":");
-        out.push_str(additions.server_info);
-        out.push('}');
+        writer.write_meta(out);
     }
     out.push('}');
 }
@@ -130,7 +122,7 @@ fn write_members<'a>(out: &mut String, members: impl Iterator<Item = (&'a str, &
     }
 }
 
-/// A `_meta` that says who answers, and nothing else that belongs to the protocol.
+/// A `_meta` with the name of this server, and no other key of the protocol.
 fn own_meta(meta: &str, server_info: &str) -> String {
     raw::with(&foreign_meta(meta), "io.modelcontextprotocol/serverInfo", server_info)
 }
@@ -139,9 +131,9 @@ fn foreign_meta(meta: &str) -> String {
     raw::without(meta, |key| key.starts_with(PROTOCOL_PREFIX))
 }
 
-fn write_legacy(out: &mut String, result: &str, members: &Members<'_>, about: &Subject) {
+fn write_legacy(out: &mut String, result: &str, members: &Members<'_>, context: &ResponseContext<'_>) {
     let kept: Vec<Option<Cow<'_, str>>> =
-        members.iter().map(|(key, value)| legacy_member(key, value, about)).collect();
+        members.iter().map(|(key, value)| legacy_member(key, value, context)).collect();
     if kept.iter().all(|value| matches!(value, Some(Cow::Borrowed(_)))) {
         out.push_str(result);
         return;
@@ -153,20 +145,22 @@ fn write_legacy(out: &mut String, result: &str, members: &Members<'_>, about: &S
 }
 
 /// A member as a legacy client takes it, borrowed where it is as it was; `None` where it knows no such member.
-fn legacy_member<'a>(key: &str, value: &'a str, about: &Subject) -> Option<Cow<'a, str>> {
-    let version = about.version;
+fn legacy_member<'a>(key: &str, value: &'a str, context: &ResponseContext<'_>) -> Option<Cow<'a, str>> {
+    let version = context.version;
     let no_links = version < Version::V2025_06_18 && value.contains("resource_link");
-    match (key, about.topic) {
+    match (key, context.kind) {
         ("resultType" | "ttlMs" | "cacheScope", _) => None,
         ("_meta", _) if value.contains("io.modelcontextprotocol") || value.contains("\\u00") => {
             let meta = foreign_meta(value);
             (meta != "{}").then_some(Cow::Owned(meta))
         }
-        ("structuredContent", Topic::Call) => {
+        ("structuredContent", ResultKind::Call) => {
             version.carries_structured(value).then_some(Cow::Borrowed(value))
         }
-        ("content", Topic::Call) if no_links => Some(Cow::Owned(blocks(value))),
-        ("messages", Topic::Other(Method::GetPrompt)) if no_links => Some(Cow::Owned(messages(value))),
+        ("content", ResultKind::Call) if no_links => Some(Cow::Owned(blocks(value))),
+        ("messages", ResultKind::Forward(ForwardMethod::GetPrompt)) if no_links => {
+            Some(Cow::Owned(messages(value)))
+        }
         _ => Some(Cow::Borrowed(value)),
     }
 }
@@ -207,19 +201,17 @@ fn block(text: &str) -> Cow<'_, str> {
     Cow::Owned(format!("{{\"type\":\"text\",\"text\":{}}}", raw::quoted(&words)))
 }
 
-/// An error as a client of this version takes it; some are results there.
+/// The text of the result that stands for an error which a client of this version does not know.
 ///
 /// # Errors
-/// The error, where it stays one.
-pub(super) fn error(
-    mut error: ErrorObject,
-    topic: Topic,
-    version: Version,
-) -> Result<ToolAnswer, ErrorObject> {
-    let modern = version.is_modern();
+/// The error as the client takes it, where it stays one.
+pub(super) fn error(mut error: ErrorObject, context: &ResponseContext<'_>) -> Result<String, ErrorObject> {
+    let (kind, modern) = (context.kind, context.version.is_modern());
     error.code = match error.code {
         RESOURCE_NOT_FOUND | URL_ELICITATION_REQUIRED if modern => code::INVALID_PARAMS,
-        code::INVALID_PARAMS if !modern && topic == Topic::Other(Method::ReadResource) => RESOURCE_NOT_FOUND,
+        code::INVALID_PARAMS if !modern && kind == ResultKind::Forward(ForwardMethod::ReadResource) => {
+            RESOURCE_NOT_FOUND
+        }
         other => other,
     };
     if modern || error.code != code::MISSING_CAPABILITY {
@@ -233,9 +225,9 @@ pub(super) fn error(
         message.push(' ');
         message.push_str(&names.join(", "));
     }
-    if topic != Topic::Call {
+    if kind != ResultKind::Call {
         return Err(ErrorObject { code: code::INVALID_REQUEST, message, data: error.data });
     }
-    let content = format!("[{{\"type\":\"text\",\"text\":{}}}]", raw::quoted(&message));
-    Ok(ToolAnswer { content, structured: None, is_error: true, meta: None })
+    let text = raw::quoted(&message);
+    Ok(format!("{{\"content\":[{{\"type\":\"text\",\"text\":{text}}}],\"isError\":true}}"))
 }

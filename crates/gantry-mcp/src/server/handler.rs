@@ -1,115 +1,95 @@
-//! What stands behind the server: the trait that gives it sessions, lists, calls and news, and the words they share.
+//! The gateway behind the server: the traits that give it sessions, lists and calls.
 
 use crate::{
     ErrorObject, Version,
     client::ListKind,
-    exchange::{Capabilities, Method, RequestContext},
+    exchange::{BoxFuture, RequestContext},
     headers::HeaderParam,
 };
-pub use gantry_provider::resources::{Change, Features};
-use serde_json::value::RawValue;
-use std::{borrow::Cow, sync::Arc};
-use tokio::sync::broadcast;
+use gantry_core::CallRequest;
+pub use gantry_provider::resources::{Change, ChangeNotice, Features, ForwardRequest};
+use std::{any::Any, sync::Arc};
 
-/// The part of Gantry that knows tools. The server speaks the protocol, the handler does the work.
+/// The gateway for one client at one endpoint. The server speaks the protocol, the handler opens sessions.
 ///
-/// Texts that a handler returns are spliced into answers as they are, so they must be valid JSON.
-pub trait Handler: Send + Sync + 'static {
-    /// Who asks, and through which door: a session is only ever found again by an equal identity.
-    type Identity: Clone + PartialEq + Send + Sync + 'static;
-    /// What the handler keeps for one session.
-    type Session: Send + Sync + 'static;
-    /// A change, with what the handler has to know to tell whom it concerns.
-    type Told: AsRef<Change> + Clone + Send + Sync + 'static;
-
-    /// The name this server gives itself; asked once.
-    fn server_info(&self) -> ServerInfo;
+/// Texts that a handler or a session returns are spliced into responses as they are, so they must be valid JSON.
+pub trait Handler: Any + Send + Sync {
+    /// Whether the other is for the same client at the same endpoint. A session is only ever found again by such a one.
+    fn is_same(&self, other: &dyn Handler) -> bool;
 
     /// Advice to the model on how to use this server.
-    fn instructions(&self, identity: &Self::Identity) -> Option<String>;
+    fn instructions(&self) -> Option<String>;
 
     /// What there is besides tools.
-    fn features(&self, identity: &Self::Identity) -> Features;
+    fn features(&self) -> Features;
 
-    /// Begins a session: a client shook hands over HTTP, or sent its first request on a connection of its own.
-    fn open(
-        &self,
-        peer: Peer<'_, Self::Identity>,
-    ) -> impl Future<Output = Result<Arc<Self::Session>, ErrorObject>> + Send;
+    /// Opens a session: a client sent `initialize` over HTTP, or its first request on a connection of its own.
+    fn open_session(&self) -> BoxFuture<'_, Result<Arc<dyn Session>, ErrorObject>>;
 
-    /// The session that a request without one (2026-07-28 over HTTP) belongs to. It is never closed.
-    fn standing(
-        &self,
-        peer: Peer<'_, Self::Identity>,
-    ) -> impl Future<Output = Result<Arc<Self::Session>, ErrorObject>> + Send;
+    /// The session of all requests without one (2026-07-28 over HTTP). It is never closed.
+    fn shared_session(&self) -> BoxFuture<'_, Result<Arc<dyn Session>, ErrorObject>>;
+}
 
-    /// Everything of a kind in a session, in a stable order, as the text of a JSON array.
+/// One session of a client.
+pub trait Session: Send + Sync {
+    /// Everything of a kind, in a stable order, as the text of a JSON array.
     ///
     /// Clients before 2026-07-28 refuse a whole list for one tool whose `outputSchema` is not an object schema,
-    /// so what is listed may depend on the version.
-    fn list(
-        &self,
-        session: &Arc<Self::Session>,
-        kind: ListKind,
-        version: Version,
-    ) -> impl Future<Output = Result<Arc<str>, ErrorObject>> + Send;
+    /// so the list may depend on the version.
+    fn list(&self, kind: ListKind, version: Version) -> BoxFuture<'_, Result<Arc<str>, ErrorObject>>;
 
     /// The arguments of a tool that a client of 2026-07-28 repeats in headers; none for an unknown tool.
-    fn header_params(&self, session: &Arc<Self::Session>, tool: &str) -> Vec<HeaderParam>;
+    fn header_params(&self, tool: &str) -> Vec<HeaderParam>;
 
     /// Calls a tool. An unknown one is an error with [`crate::error::code::INVALID_PARAMS`]; a tool that fails is
-    /// an answer with `is_error`.
+    /// a result with `isError`. `meta` is the `_meta` of the request, the text of an object.
     ///
     /// The future may be dropped. For a legacy client that means nothing: its connection is not its request. A client of
     /// 2026-07-28 has then withdrawn the call.
     fn call_tool(
         &self,
-        session: &Arc<Self::Session>,
-        call: ToolCall,
-        turn: RequestContext,
-    ) -> impl Future<Output = Result<Answer, ErrorObject>> + Send;
+        call: CallRequest,
+        meta: Option<Arc<str>>,
+        version: Version,
+        context: RequestContext,
+    ) -> BoxFuture<'_, Outcome>;
 
-    /// Answers any other request; the answer is [`Answer::Raw`].
+    /// Answers any other request with the text of a result object of any protocol version.
     ///
-    /// [`Method::Subscribe`] and [`Method::Unsubscribe`] come in pairs: each `Unsubscribe` takes back one `Subscribe` of
-    /// the same session and URI. The end of a session takes back the rest.
-    fn request(
-        &self,
-        session: &Arc<Self::Session>,
-        inquiry: Inquiry,
-        turn: RequestContext,
-    ) -> impl Future<Output = Result<Answer, ErrorObject>> + Send;
+    /// Subscribing and unsubscribing come in pairs: each `Unsubscribe` takes back one `Subscribe` of the same session and
+    /// URI. The end of a session takes back the rest.
+    fn request(&self, request: ForwardRequest) -> BoxFuture<'_, Result<String, ErrorObject>>;
 
-    /// What changes from now on, for all sessions. Receivers that read too slowly take it that every list is another.
-    fn changes(&self) -> broadcast::Receiver<Self::Told>;
+    /// Whether the client may be notified of a change. Asked for every open stream, so it must be quick.
+    fn is_visible(&self, notice: &ChangeNotice) -> bool;
 
-    /// Whether a session may hear of a change. Asked for every open stream, so it must be quick.
-    fn concerns(&self, session: &Arc<Self::Session>, told: &Self::Told) -> bool;
-
-    /// Ends a session that [`Handler::open`] began. Calls may still be running in it.
-    fn close(&self, session: Arc<Self::Session>) -> impl Future<Output = ()> + Send;
+    /// Ends a session that [`Handler::open_session`] opened. Calls may still be running in it.
+    fn close(&self) -> BoxFuture<'_, ()>;
 }
 
-/// The other side, as far as it is known when a session begins.
-#[derive(Debug)]
-pub struct Peer<'a, I> {
-    /// Who the transport says it is.
-    pub identity: &'a I,
-    /// The version that is spoken with it.
-    pub version: Version,
-    /// The program it claims to be. That is not checked: it is for display only.
-    pub client: Option<ClientInfo<'a>>,
-    /// What it says it can do.
-    pub capabilities: &'a Capabilities,
+/// What came of a request.
+pub struct Outcome {
+    /// The text of a result object of any protocol version, or the error. A result is changed only where the client's
+    /// version needs it.
+    pub result: Result<Arc<str>, ErrorObject>,
+    /// Records that the client gets the result. It is awaited right before the response is sent, and dropped if the
+    /// client is not there to take it.
+    pub receipt: Option<Receipt>,
 }
 
-/// A client's own name and version, each cut to a length that can be shown.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ClientInfo<'a> {
-    /// The name of the program.
-    pub name: Cow<'a, str>,
-    /// Its version; empty if it gave none.
-    pub version: Cow<'a, str>,
+/// See [`Outcome::receipt`].
+pub type Receipt = BoxFuture<'static, ()>;
+
+impl std::fmt::Debug for Outcome {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Outcome").field("result", &self.result).finish_non_exhaustive()
+    }
+}
+
+impl From<Result<Arc<str>, ErrorObject>> for Outcome {
+    fn from(result: Result<Arc<str>, ErrorObject>) -> Self {
+        Self { result, receipt: None }
+    }
 }
 
 /// This server's own name and version.
@@ -119,57 +99,5 @@ pub struct ServerInfo {
     pub name: String,
     /// The name for people.
     pub title: Option<String>,
-    /// The version of the program.
     pub version: String,
-}
-
-/// A call as the client sent it.
-#[derive(Debug, Clone)]
-pub struct ToolCall {
-    /// The name of the tool.
-    pub name: String,
-    /// The exact text of the arguments, always an object; `None` means no arguments.
-    pub arguments: Option<Arc<str>>,
-    /// The exact `_meta` of the request, always an object.
-    pub meta: Option<Box<RawValue>>,
-    /// The version the client speaks.
-    pub version: Version,
-}
-
-/// Any other request as the client sent it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Inquiry {
-    /// What is asked.
-    pub method: Method,
-    /// The params, the text of an object, without `_meta` and without what answers questions.
-    pub params: String,
-    /// The exact `_meta` of the request, the text of an object.
-    pub meta: Option<String>,
-    /// The version the client speaks.
-    pub version: Version,
-}
-
-/// What came of a request.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
-    /// A result that Gantry wrote.
-    Own(ToolAnswer),
-    /// A result object as a server sent it, of any version. It is changed only where the client's version needs it.
-    Raw {
-        /// The text of the object.
-        result: Arc<str>,
-    },
-}
-
-/// What a tool answered.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ToolAnswer {
-    /// The content blocks, as the text of a JSON array.
-    pub content: String,
-    /// The structured result, as JSON text.
-    pub structured: Option<String>,
-    /// Whether the tool failed.
-    pub is_error: bool,
-    /// More about the result, as the text of a JSON object. Keys of the protocol itself are not passed on.
-    pub meta: Option<String>,
 }

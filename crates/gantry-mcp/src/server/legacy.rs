@@ -1,11 +1,11 @@
-//! What a request means after a handshake (2024-11-05 to 2025-11-25).
+//! Requests after a handshake (2024-11-05 to 2025-11-25).
 
 use super::{
-    Reply, Step, answer,
-    caller::Habits,
+    Reply,
+    connected_client::{SessionSettings, SettingChange},
     handler::Features,
-    params::Params,
-    request::{self, Job, Note, Task},
+    request::{Operation, ParsedRequest},
+    response,
 };
 use crate::{
     ErrorObject, Version,
@@ -14,71 +14,59 @@ use crate::{
 };
 use http::StatusCode;
 
-/// Decides what a request in a session means.
-pub(super) fn step(
+/// Parses a request in a session.
+///
+/// # Errors
+/// The response, where the request needs no work.
+pub(super) fn parse(
     request: Request<'_>,
-    params: &Params<'_>,
     version: Version,
-    habits: &Habits,
+    settings: &SessionSettings,
     features: impl FnOnce() -> Features,
-) -> Step<Job> {
-    if request.method == "ping" {
-        return Step::Answer(Reply::ok(answer::empty(&request.id)));
+) -> Result<ParsedRequest, Reply> {
+    let Request { id, method, params } = request;
+    let refuse = |error: &ErrorObject| Reply::error(StatusCode::OK, Some(&id), error);
+    match &*method {
+        "ping" => return Err(Reply::ok(response::empty(&id))),
+        "initialize" => {
+            let message = "this session is initialized already; open a new one to negotiate again";
+            return Err(refuse(&ErrorObject::invalid_request(message)));
+        }
+        _ => {}
     }
-    match task(&request.method, params, version, features) {
-        Ok(task) if is_done(&task, habits) => Step::Answer(Reply::ok(answer::empty(&request.id))),
-        Ok(Task::Ask(_, Some(Note::Watch(_)))) if !habits.may_watch() => {
+    let operation = Operation::read(&method, &params, version, features).map_err(|error| refuse(&error))?;
+    if let Operation::Forward { change: Some(change), .. } = &operation {
+        // The handler gets one subscription per resource.
+        let is_done = match change {
+            SettingChange::Watch(uri) => settings.watches(uri),
+            SettingChange::Unwatch(uri) => !settings.watches(uri),
+            SettingChange::Level(_) => false,
+        };
+        if is_done {
+            return Err(Reply::ok(response::empty(&id)));
+        }
+        if matches!(change, SettingChange::Watch(_)) && !settings.can_watch_more() {
             let message =
                 format!("a session watches at most {SUBSCRIPTIONS} resources; unsubscribe from others first");
-            Step::Answer(refused(&request.id, &ErrorObject::invalid_request(message)))
+            return Err(refuse(&ErrorObject::invalid_request(message)));
         }
-        Ok(task) => {
-            let wishes = params.wishes();
-            Step::Run(Job { id: request.id.into_owned(), version, task, wishes })
-        }
-        Err(error) => Step::Answer(refused(&request.id, &error)),
     }
+    Ok(ParsedRequest { id: id.into_owned(), version, operation, options: params.options() })
 }
 
-/// Whether a session is already as the request wants it. The handler is told once of each resource.
-fn is_done(task: &Task, habits: &Habits) -> bool {
-    match task {
-        Task::Ask(_, Some(Note::Watch(uri))) => habits.watches(uri),
-        Task::Ask(_, Some(Note::Unwatch(uri))) => !habits.watches(uri),
-        Task::Ask(..) | Task::List(..) | Task::Call(_) => false,
-    }
-}
-
-fn refused(id: &Id<'_>, error: &ErrorObject) -> Reply {
-    Reply::error(StatusCode::OK, Some(id), error)
-}
-
-/// The answer on a connection that has not shaken hands. Only `ping` may come so early.
+/// The response on a connection before its handshake. Only `ping` may come so early.
 pub(super) fn before_handshake(request: &Request<'_>) -> Reply {
     if request.method == "ping" {
-        return Reply::ok(answer::empty(&request.id));
+        return Reply::ok(response::empty(&request.id));
     }
     let message = "send initialize first, or the _meta fields of 2026-07-28 with every request";
-    refused(&request.id, &ErrorObject::invalid_request(message))
+    Reply::error(StatusCode::OK, Some(&request.id), &ErrorObject::invalid_request(message))
 }
 
-fn task(
-    method: &str,
-    params: &Params<'_>,
-    version: Version,
-    features: impl FnOnce() -> Features,
-) -> Result<Task, ErrorObject> {
-    if method == "initialize" {
-        let message = "this session is initialized already; open a new one to negotiate again";
-        return Err(ErrorObject::invalid_request(message));
-    }
-    request::task(method, params, version, features)
-}
-
-/// The id of the request that a notification withdraws.
-pub(super) fn withdrawn<'a>(notification: &Notification<'a>) -> Option<Id<'a>> {
+/// The id of the request that a notification cancels.
+pub(super) fn cancelled<'a>(notification: &Notification<'a>) -> Option<Id<'a>> {
     if notification.method != "notifications/cancelled" {
         return None;
     }
-    Params::read(notification.params).ok()?.request_id.and_then(Id::parse)
+    notification.params.request_id.and_then(Id::parse)
 }

@@ -1,52 +1,48 @@
 //! `subscriptions/listen` (2026-07-28): a request that is answered by notifications until one side ends it.
 
 use super::{
-    Handler, Server,
+    Server,
     body::{Source, message},
-    caller::{Caller, Manner, Wishes},
-    handler::{Features, Inquiry},
-    news::{Filter, News, Wants},
-    params::Params,
+    handler::{Features, ForwardRequest, Session},
+    notifications::{Interest, ListenFilter, NotificationFeed},
 };
 use crate::{
-    ErrorObject, Version,
-    envelope::Id,
-    exchange::{Capabilities, Method, RequestContext},
+    ErrorObject,
+    envelope::{Id, Params},
+    exchange::{ForwardMethod, NoClient, RequestContext},
     limits::{SUBSCRIPTIONS, URI_BYTES},
     raw,
 };
 use bytes::Bytes;
 use std::{collections::HashSet, sync::Arc, time::Duration};
-use tokio::{sync::oneshot, time::timeout};
+use tokio::{sync::mpsc, time::timeout};
 use tokio_util::sync::CancellationToken;
 
-/// How long it may take until all resources of one request are watched; the client waits for the first message so long.
+/// How long subscribing to all resources of one request may take; the client waits for the first message so long.
 const GRANT_WAIT: Duration = Duration::from_secs(20);
 
-/// What a client wants to hear, as it said it.
+/// The notifications that a client asks for.
 #[derive(Debug)]
-pub(super) struct Wanted {
-    filter: Filter,
+pub(super) struct ListenRequest {
+    filter: ListenFilter,
     uris: Vec<String>,
 }
 
-impl Wanted {
+impl ListenRequest {
     /// Reads the filter, as far as this server can honour it.
     ///
     /// # Errors
     /// There is no filter, or it is not one.
     pub(super) fn read(params: &Params<'_>, id: &Id<'_>, features: &Features) -> Result<Self, ErrorObject> {
-        let sent =
-            params.notifications.map(serde_json::value::RawValue::get).filter(|text| text.starts_with('{'));
-        let Some(sent) = sent else {
+        let Some(sent) = params.notifications.filter(|text| text.starts_with('{')) else {
             return Err(ErrorObject::invalid_params("subscriptions/listen needs notifications, an object"));
         };
         let wants = |key: &str| raw::member(sent, key) == Some("true");
         let uris = match raw::member(sent, "resourceSubscriptions").filter(|_| features.resources) {
-            Some(list) => uris(list)?,
+            Some(list) => read_uris(list)?,
             None => Vec::new(),
         };
-        let filter = Filter {
+        let filter = ListenFilter {
             tools: wants("toolsListChanged"),
             prompts: wants("promptsListChanged") && features.prompts,
             resources: wants("resourcesListChanged") && features.resources,
@@ -57,62 +53,53 @@ impl Wanted {
     }
 }
 
-fn uris(list: &str) -> Result<Vec<String>, ErrorObject> {
+fn read_uris(list: &str) -> Result<Vec<String>, ErrorObject> {
     let wrong = || {
         let message = format!(
             "resourceSubscriptions is a list of at most {SUBSCRIPTIONS} URIs, each of at most {URI_BYTES} bytes"
         );
         ErrorObject::invalid_params(message)
     };
-    let elements =
-        raw::elements(list).filter(|elements| elements.len() <= SUBSCRIPTIONS).ok_or_else(wrong)?;
+    let elements = gantry_core::json::elements(list, SUBSCRIPTIONS).ok_or_else(wrong)?;
     let uri = |text| raw::string(text).filter(|uri| uri.len() <= URI_BYTES).map(|uri| uri.into_owned());
-    elements.into_iter().map(uri).collect::<Option<Vec<_>>>().ok_or_else(wrong)
+    let uris = elements.into_iter().map(uri).collect::<Option<Vec<_>>>().ok_or_else(wrong)?;
+    let mut seen = HashSet::new();
+    Ok(uris.into_iter().filter(|uri| seen.insert(uri.clone())).collect())
 }
 
-/// A `subscriptions/listen` that is open.
-pub(super) struct Listening<H: Handler> {
-    server: Server<H>,
+/// An open `subscriptions/listen`.
+pub(super) struct Listening {
+    server: Server,
     id: Id<'static>,
     first: Option<String>,
-    news: News<H>,
-    /// Held for what it gives back.
-    _watching: Watching<H>,
+    feed: NotificationFeed,
+    /// Held until the end; dropping it unsubscribes.
+    _subscriptions: Subscriptions,
     stop: CancellationToken,
     ended: bool,
 }
 
-impl<H: Handler> Listening<H> {
-    /// Begins to listen. Resources that cannot be watched, or not in time, are left out of what is granted.
+impl Listening {
+    /// Begins to listen. Resources that cannot be subscribed to, or not in time, are left out of what is granted.
     ///
-    /// Cancel-safety: what was granted is given back when the future is dropped.
+    /// Cancel-safety: dropping the future takes the subscriptions back.
     pub(super) async fn begin(
-        server: Server<H>,
-        session: Arc<H::Session>,
+        server: &Server,
+        session: Arc<dyn Session>,
         id: Id<'static>,
-        wanted: Wanted,
+        request: ListenRequest,
         stop: CancellationToken,
     ) -> Self {
-        let changes = server.inner.handler.changes();
-        let Wanted { mut filter, uris } = wanted;
-        let mut watching = Watching::new(server.clone(), Arc::clone(&session));
-        let all = async {
-            for uri in uris {
-                watching.add(uri).await;
-            }
-        };
-        if timeout(GRANT_WAIT, all).await.is_err() {
-            tracing::warn!(
-                "not all resources of a subscriptions/listen are watched: the servers took too long"
-            );
-        }
-        let first = Some(acknowledged(&filter, &watching.uris));
-        filter.watched = watching.uris.iter().cloned().collect();
-        let news = News::new(server.clone(), session, changes, Wants::Listen(filter));
-        Self { server, id, first, news, _watching: watching, stop, ended: false }
+        let changes = server.changes();
+        let ListenRequest { mut filter, uris } = request;
+        let subscriptions = subscribe(server, &session, uris).await;
+        let first = Some(acknowledged(&filter, &subscriptions.uris));
+        filter.watched = subscriptions.uris.iter().cloned().collect();
+        let feed = NotificationFeed::new(session, changes, Interest::Listen(filter));
+        Self { server: server.clone(), id, first, feed, _subscriptions: subscriptions, stop, ended: false }
     }
 
-    /// The next message; the answer comes last, when the server ends it.
+    /// The next message; the response comes last, when the server ends it.
     ///
     /// Cancel-safety: nothing is lost when the future is dropped.
     pub(super) async fn next(&mut self) -> Option<String> {
@@ -126,66 +113,66 @@ impl<H: Handler> Listening<H> {
             biased;
             () = self.stop.cancelled() => {
                 self.ended = true;
-                Some(self.server.inner.about.listened(&self.id))
+                Some(self.server.inner.writer.listen_ended(&self.id))
             }
-            text = self.news.next() => Some(text),
+            text = self.feed.next() => Some(text),
         }
     }
 }
 
-impl<H: Handler> Source for Listening<H> {
+impl Source for Listening {
     async fn next(&mut self) -> Option<Bytes> {
         self.next().await.map(|text| message(&text))
     }
 }
 
-/// Resources that are watched until this is dropped.
-struct Watching<H: Handler> {
-    server: Server<H>,
-    session: Arc<H::Session>,
+/// Resources that are subscribed to until this is dropped.
+struct Subscriptions {
+    server: Server,
+    session: Arc<dyn Session>,
     uris: Vec<String>,
 }
 
-impl<H: Handler> Watching<H> {
-    fn new(server: Server<H>, session: Arc<H::Session>) -> Self {
-        Self { server, session, uris: Vec::new() }
-    }
-
-    /// Watches one more resource, if that can be done.
-    ///
-    /// Cancel-safety: the handler is asked in a task of its own. Of a question that is dropped halfway nobody knows
-    /// whether it was granted, and so whether it is to be taken back.
-    async fn add(&mut self, uri: String) {
-        if self.uris.contains(&uri) {
-            return;
-        }
-        let mut one = Self::new(self.server.clone(), Arc::clone(&self.session));
-        let (grant, granted) = oneshot::channel();
-        self.server.in_background(async move {
-            match one.server.watch(&one.session, Method::Subscribe, &uri).await {
-                Ok(()) => one.uris.push(uri),
+/// Subscribes to resources, one after the other, in a task of its own: a subscription whose request was dropped halfway
+/// would be in an unknown state. Once the receiver is gone, the task takes the last one back and stops.
+async fn subscribe(server: &Server, session: &Arc<dyn Session>, uris: Vec<String>) -> Subscriptions {
+    let (owner, granting) = (server.clone(), Arc::clone(session));
+    let (granted, mut grants) = mpsc::channel(1);
+    server.in_background(async move {
+        for uri in uris {
+            match forward(&*granting, ForwardMethod::Subscribe, &uri).await {
+                Ok(_) => {
+                    let (server, session) = (owner.clone(), Arc::clone(&granting));
+                    if granted.send(Subscriptions { server, session, uris: vec![uri] }).await.is_err() {
+                        return;
+                    }
+                }
                 Err(error) => tracing::debug!(uri, "a resource cannot be watched: {error}"),
             }
-            if grant.send(one).is_err() {
-                tracing::debug!("a client left before it was told what is watched");
-            }
-        });
-        if let Ok(mut one) = granted.await {
-            self.uris.append(&mut one.uris);
         }
+    });
+    let mut subscriptions =
+        Subscriptions { server: server.clone(), session: Arc::clone(session), uris: Vec::new() };
+    let all = async {
+        while let Some(mut one) = grants.recv().await {
+            subscriptions.uris.append(&mut one.uris);
+        }
+    };
+    if timeout(GRANT_WAIT, all).await.is_err() {
+        tracing::warn!("not all resources of a subscriptions/listen are watched: the servers took too long");
     }
+    subscriptions
 }
 
-impl<H: Handler> Drop for Watching<H> {
+impl Drop for Subscriptions {
     fn drop(&mut self) {
-        let (watched, session) = (std::mem::take(&mut self.uris), Arc::clone(&self.session));
-        if watched.is_empty() {
+        let (session, uris) = (Arc::clone(&self.session), std::mem::take(&mut self.uris));
+        if uris.is_empty() {
             return;
         }
-        let server = self.server.clone();
         self.server.in_background(async move {
-            for uri in watched {
-                if let Err(error) = server.watch(&session, Method::Unsubscribe, &uri).await {
+            for uri in uris {
+                if let Err(error) = forward(&*session, ForwardMethod::Unsubscribe, &uri).await {
                     tracing::debug!(uri, "a resource stays watched: {error}");
                 }
             }
@@ -193,19 +180,14 @@ impl<H: Handler> Drop for Watching<H> {
     }
 }
 
-impl<H: Handler> Server<H> {
-    /// Asks the handler to watch a resource, or no longer.
-    async fn watch(&self, session: &Arc<H::Session>, method: Method, uri: &str) -> Result<(), ErrorObject> {
-        let params = raw::object([("uri", raw::quoted(uri).as_str())]);
-        let inquiry = Inquiry { method, params, meta: None, version: Version::MODERN };
-        let nobody = Caller::new(Arc::new(Capabilities::default()), 0, Manner::Mute, Wishes::default());
-        let turn = RequestContext { client: Arc::new(nobody), cancel: CancellationToken::new() };
-        self.inner.handler.request(session, inquiry, turn).await.map(drop)
-    }
+async fn forward(session: &dyn Session, method: ForwardMethod, uri: &str) -> Result<String, ErrorObject> {
+    let params = raw::object([("uri", raw::quoted(uri).as_str())]);
+    let context = RequestContext { client: Arc::new(NoClient::default()), cancel: CancellationToken::new() };
+    session.request(ForwardRequest { method, params, meta: None, context }).await
 }
 
 /// The first message: what was granted.
-fn acknowledged(filter: &Filter, watched: &[String]) -> String {
+fn acknowledged(filter: &ListenFilter, watched: &[String]) -> String {
     let uris: Vec<String> = watched.iter().map(|uri| raw::quoted(uri)).collect();
     let uris = format!("[{}]", uris.join(","));
     let members = [
@@ -216,5 +198,5 @@ fn acknowledged(filter: &Filter, watched: &[String]) -> String {
     ];
     let granted = raw::object(members.iter().filter_map(|(key, value)| Some((*key, (*value)?))));
     let params = raw::object([("notifications", granted.as_str())]);
-    filter.mark("notifications/subscriptions/acknowledged", &params)
+    filter.notification("notifications/subscriptions/acknowledged", &params)
 }

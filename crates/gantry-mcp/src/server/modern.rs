@@ -1,15 +1,15 @@
-//! What a request means that carries its own version and capabilities (2026-07-28).
+//! Requests that carry their own version and capabilities (2026-07-28).
 //!
 //! Over HTTP some of the body is repeated in headers, so that proxies can route without reading it. A request whose
-//! headers say something else than its body would be judged by one and carried out by the other; it is refused.
+//! headers differ from its body is refused: a proxy would judge the headers, and Gantry would run the body.
 
-use super::params::Params;
 use crate::{
     ErrorObject, Version,
-    envelope::{Request, cut, string},
+    envelope::{Params, Request, cut},
     error::code,
     headers::{HeaderParam, decode_value},
-    limits::ECHO_CHARS,
+    limits::EXCERPT_CHARS,
+    raw,
 };
 use gantry_core::json::write_string;
 use http::{HeaderMap, StatusCode};
@@ -23,34 +23,32 @@ const NAME_HEADER: &str = "mcp-name";
 ///
 /// A handshake without a version in `_meta` is legacy whatever the headers say: clients of both eras that fall
 /// back to it may still send the header of their first try.
-pub(super) fn speaks(method: &str, params: &Params<'_>, version_header: Option<&str>) -> bool {
-    if params.meta.version.is_some() || matches!(method, "server/discover" | "subscriptions/listen") {
+pub(super) fn is_modern_request(method: &str, params: &Params<'_>, version_header: Option<&str>) -> bool {
+    if params.meta.protocol_version.is_some() || matches!(method, "server/discover" | "subscriptions/listen")
+    {
         return true;
     }
     method != "initialize" && version_header.is_some_and(|version| version >= Version::MODERN.as_str())
 }
 
 /// Checks what every request must carry; `headers` are absent on transports that have none.
-pub(super) fn check(
-    request: &Request<'_>,
-    params: &Params<'_>,
-    headers: Option<&HeaderMap>,
-) -> Result<(), ErrorObject> {
-    let version =
-        params.meta.version.and_then(string).ok_or_else(|| missing("protocolVersion", "a string"))?;
+pub(super) fn check(request: &Request<'_>, headers: Option<&HeaderMap>) -> Result<(), ErrorObject> {
+    let params = &request.params;
+    let version = params.meta.protocol_version.and_then(raw::string);
+    let version = version.ok_or_else(|| missing("protocolVersion", "a string"))?;
     if let Some(headers) = headers {
-        mirror(headers, VERSION_HEADER, Some(&version))?;
+        check_header_matches(headers, VERSION_HEADER, Some(&version))?;
     }
     if version != Version::MODERN.as_str() {
         return Err(unsupported(&version, &[Version::MODERN]));
     }
-    if !params.meta.capabilities.is_some_and(|capabilities| capabilities.get().starts_with('{')) {
+    if !params.meta.capabilities.is_some_and(|capabilities| capabilities.starts_with('{')) {
         return Err(missing("clientCapabilities", "an object"));
     }
     let Some(headers) = headers else { return Ok(()) };
-    mirror(headers, METHOD_HEADER, Some(&request.method))?;
-    match params.named(&request.method) {
-        Some(name) => mirror(headers, NAME_HEADER, name.as_deref()),
+    check_header_matches(headers, METHOD_HEADER, Some(&request.method))?;
+    match params.header_name(&request.method) {
+        Some(name) => check_header_matches(headers, NAME_HEADER, name.as_deref()),
         None => Ok(()),
     }
 }
@@ -63,7 +61,7 @@ pub(super) fn check_arguments(
 ) -> Result<(), ErrorObject> {
     for param in wanted {
         let body = arguments.and_then(|arguments| param.value(arguments));
-        let header = match single(headers, &param.header)? {
+        let header = match single_value(headers, &param.header)? {
             Some(header) => Some(decoded(header, &param.header)?),
             None => None,
         };
@@ -105,7 +103,7 @@ pub(super) fn unsupported(requested: &str, supported: &[Version]) -> ErrorObject
     let names =
         supported.iter().map(|version| format!("\"{}\"", version.as_str())).collect::<Vec<_>>().join(",");
     let mut data = format!("{{\"supported\":[{names}],\"requested\":");
-    write_string(&mut data, cut(requested, ECHO_CHARS));
+    write_string(&mut data, cut(requested, EXCERPT_CHARS));
     data.push('}');
     let message = "unsupported protocol version; use one of data.supported";
     ErrorObject::new(code::UNSUPPORTED_VERSION, message).with_data(data)
@@ -115,7 +113,7 @@ pub(super) fn unsupported(requested: &str, supported: &[Version]) -> ErrorObject
 ///
 /// # Errors
 /// When it is there twice or is not plain text: two readers would not agree on what it says.
-pub(super) fn single<'h>(headers: &'h HeaderMap, name: &str) -> Result<Option<&'h str>, ErrorObject> {
+pub(super) fn single_value<'h>(headers: &'h HeaderMap, name: &str) -> Result<Option<&'h str>, ErrorObject> {
     let mut values = headers.get_all(name).iter();
     let first = values.next();
     if values.next().is_some() {
@@ -128,8 +126,12 @@ pub(super) fn single<'h>(headers: &'h HeaderMap, name: &str) -> Result<Option<&'
 }
 
 /// Checks that a header says what the body says.
-fn mirror(headers: &HeaderMap, name: &'static str, body: Option<&str>) -> Result<(), ErrorObject> {
-    let header = single(headers, name)?;
+fn check_header_matches(
+    headers: &HeaderMap,
+    name: &'static str,
+    body: Option<&str>,
+) -> Result<(), ErrorObject> {
+    let header = single_value(headers, name)?;
     let Some(header) = header else {
         return match body {
             Some(_) => Err(ErrorObject::header_mismatch(format!("the header {name} is missing; send it"))),
@@ -144,8 +146,8 @@ fn mirror(headers: &HeaderMap, name: &'static str, body: Option<&str>) -> Result
 fn differs(name: &str, header: &str, body: Option<&str>) -> ErrorObject {
     let message = format!(
         "the header {name} says {:?}, the body says {:?}; they must be equal",
-        cut(header, ECHO_CHARS),
-        cut(body.unwrap_or_default(), ECHO_CHARS)
+        cut(header, EXCERPT_CHARS),
+        cut(body.unwrap_or_default(), EXCERPT_CHARS)
     );
     ErrorObject::header_mismatch(message)
 }

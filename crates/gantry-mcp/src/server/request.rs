@@ -1,130 +1,141 @@
-//! What a request asks of the handler, the same in both eras as far as they share methods.
+//! The operation that a request asks for; the methods that both eras share are read alike.
 
 use super::{
-    caller::Wishes,
-    convert::TASKS,
-    handler::{Features, Inquiry, ToolCall},
-    params::Params,
-    running::Topic,
+    connected_client::{RequestOptions, SettingChange},
+    handler::Features,
 };
 use crate::{
     ErrorObject, Version,
     client::ListKind,
-    envelope::Id,
-    error::code,
-    exchange::{LogLevel, Method},
+    envelope::{Id, Params},
+    error::{code, method_not_found},
+    exchange::{ForwardMethod, LogLevel},
     raw,
 };
+use gantry_core::CallRequest;
+use gantry_provider::client::TASKS_EXTENSION;
+use std::sync::Arc;
 
-/// A request that was understood.
+/// A request that was parsed and is ready to run.
 #[derive(Debug)]
-pub(super) struct Job {
+pub(super) struct ParsedRequest {
     pub(super) id: Id<'static>,
     pub(super) version: Version,
-    pub(super) task: Task,
-    pub(super) wishes: Wishes,
+    pub(super) operation: Operation,
+    pub(super) options: RequestOptions,
 }
 
-/// What a request asks of the handler.
 #[derive(Debug)]
-pub(super) enum Task {
-    List(ListKind, Version),
-    Call(ToolCall),
-    Ask(Inquiry, Option<Note>),
+pub(super) enum Operation {
+    List(ListKind),
+    /// A tool call and its `_meta`, the text of an object.
+    Call(Box<CallRequest>, Option<Arc<str>>),
+    Forward {
+        method: ForwardMethod,
+        /// The params without `_meta` and without `inputResponses` and `requestState`, the text of an object.
+        params: String,
+        /// The text of an object.
+        meta: Option<String>,
+        /// Made when the request has succeeded.
+        change: Option<SettingChange>,
+    },
 }
 
-/// What a session remembers when the handler has agreed to it.
-#[derive(Debug)]
-pub(super) enum Note {
-    Level(LogLevel),
-    Watch(String),
-    Unwatch(String),
+/// The kind of the result, which decides how the response is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ResultKind {
+    List(ListKind),
+    Call,
+    Forward(ForwardMethod),
 }
 
-impl Task {
-    pub(super) fn topic(&self) -> Topic {
+impl Operation {
+    pub(super) fn result_kind(&self) -> ResultKind {
         match self {
-            Self::List(kind, _) => Topic::List(*kind),
-            Self::Call(_) => Topic::Call,
-            Self::Ask(inquiry, _) => Topic::Other(inquiry.method),
+            Self::List(kind) => ResultKind::List(*kind),
+            Self::Call(..) => ResultKind::Call,
+            Self::Forward { method, .. } => ResultKind::Forward(*method),
         }
     }
 
-    /// Whether a client of 2026-07-28 may be asked something while it is done.
-    pub(super) fn may_park(&self) -> bool {
-        matches!(self.topic(), Topic::Call | Topic::Other(Method::ReadResource | Method::GetPrompt))
+    /// Whether the response may ask a client of 2026-07-28 for input.
+    pub(super) fn may_ask_for_input(&self) -> bool {
+        use ForwardMethod::{GetPrompt, ReadResource};
+        matches!(self.result_kind(), ResultKind::Call | ResultKind::Forward(ReadResource | GetPrompt))
     }
-}
 
-/// Decides what a request asks of the handler.
-///
-/// # Errors
-/// There is no such method here, or its params do not fit.
-pub(super) fn task(
-    method: &str,
-    params: &Params<'_>,
-    version: Version,
-    features: impl FnOnce() -> Features,
-) -> Result<Task, ErrorObject> {
-    match method {
-        "tools/list" => return params.first_page().map(|()| Task::List(ListKind::Tools, version)),
-        "tools/call" => return params.call(version).map(Task::Call),
-        _ => {}
-    }
-    let features = features();
-    let modern = version.is_modern();
-    let list = |kind| params.first_page().map(|()| Task::List(kind, version));
-    let ask = |method| params.inquiry(method, version).map(|inquiry| Task::Ask(inquiry, None));
-    match method {
-        "resources/list" if features.resources => list(ListKind::Resources),
-        "resources/templates/list" if features.resources => list(ListKind::Templates),
-        "resources/read" if features.resources => ask(Method::ReadResource),
-        "prompts/list" if features.prompts => list(ListKind::Prompts),
-        "prompts/get" if features.prompts => ask(Method::GetPrompt),
-        "completion/complete" if features.completions => ask(Method::Complete),
-        "tasks/get" | "tasks/update" | "tasks/cancel" if modern && has_tasks(&features) => {
-            params.declared_here().has_extension(TASKS).then_some(()).ok_or_else(tasks_undeclared)?;
-            ask(match method {
-                "tasks/get" => Method::TaskGet,
-                "tasks/update" => Method::TaskUpdate,
-                _ => Method::TaskCancel,
-            })
+    /// Reads the operation of a request.
+    ///
+    /// # Errors
+    /// There is no such method here, or its params do not fit.
+    pub(super) fn read(
+        method: &str,
+        params: &Params<'_>,
+        version: Version,
+        features: impl FnOnce() -> Features,
+    ) -> Result<Self, ErrorObject> {
+        let list = |kind| params.check_no_cursor().map(|()| Self::List(kind));
+        match method {
+            "tools/list" => return list(ListKind::Tools),
+            "tools/call" => return Ok(Self::Call(Box::new(params.call()?), params.meta.text.map(Arc::from))),
+            _ => {}
         }
-        _ if !modern => remembered(method, params, version, &features),
-        _ => Err(crate::error::method_not_found(method)),
+        let (features, modern) = (features(), version.is_modern());
+        let forward = |method| params.forward(method, version, None);
+        match method {
+            "resources/list" if features.resources => list(ListKind::Resources),
+            "resources/templates/list" if features.resources => list(ListKind::Templates),
+            "resources/read" if features.resources => forward(ForwardMethod::ReadResource),
+            "prompts/list" if features.prompts => list(ListKind::Prompts),
+            "prompts/get" if features.prompts => forward(ForwardMethod::GetPrompt),
+            "completion/complete" if features.completions => forward(ForwardMethod::Complete),
+            "tasks/get" | "tasks/update" | "tasks/cancel" if modern && has_tasks(&features) => {
+                if !params.request_capabilities().has_extension(TASKS_EXTENSION) {
+                    return Err(tasks_undeclared());
+                }
+                forward(match method {
+                    "tasks/get" => ForwardMethod::TaskGet,
+                    "tasks/update" => ForwardMethod::TaskUpdate,
+                    _ => ForwardMethod::TaskCancel,
+                })
+            }
+            _ if !modern => Self::read_setting(method, params, version, &features),
+            _ => Err(method_not_found(method)),
+        }
     }
-}
 
-/// The requests that change what a legacy session remembers.
-fn remembered(
-    method: &str,
-    params: &Params<'_>,
-    version: Version,
-    features: &Features,
-) -> Result<Task, ErrorObject> {
-    let ask = |method| params.inquiry(method, version);
-    let (inquiry, note) = match method {
-        "resources/subscribe" if features.resources => {
-            (ask(Method::Subscribe)?, Note::Watch(params.watched()?))
-        }
-        "resources/unsubscribe" if features.resources => {
-            (ask(Method::Unsubscribe)?, Note::Unwatch(params.watched()?))
-        }
-        "logging/setLevel" if features.logging => {
-            let inquiry = ask(Method::SetLevel)?;
-            (inquiry, Note::Level(params.level().unwrap_or(LogLevel::Info)))
-        }
-        _ => return Err(crate::error::method_not_found(method)),
-    };
-    Ok(Task::Ask(inquiry, Some(note)))
+    /// The requests that change the settings of a legacy session.
+    fn read_setting(
+        method: &str,
+        params: &Params<'_>,
+        version: Version,
+        features: &Features,
+    ) -> Result<Self, ErrorObject> {
+        let (method, change) = match method {
+            "resources/subscribe" if features.resources => {
+                (ForwardMethod::Subscribe, SettingChange::Watch(params.subscribed_uri()?))
+            }
+            "resources/unsubscribe" if features.resources => {
+                (ForwardMethod::Unsubscribe, SettingChange::Unwatch(params.subscribed_uri()?))
+            }
+            "logging/setLevel" if features.logging => {
+                (ForwardMethod::SetLevel, SettingChange::Level(params.level().unwrap_or(LogLevel::Info)))
+            }
+            _ => return Err(method_not_found(method)),
+        };
+        params.forward(method, version, Some(change))
+    }
 }
 
 fn has_tasks(features: &Features) -> bool {
-    features.extensions.as_deref().is_some_and(|extensions| raw::member(extensions, TASKS).is_some())
+    features
+        .extensions
+        .as_deref()
+        .is_some_and(|extensions| raw::member(extensions, TASKS_EXTENSION).is_some())
 }
 
 fn tasks_undeclared() -> ErrorObject {
     let message = "this needs a client that declares the extension for tasks in its capabilities";
     ErrorObject::new(code::MISSING_CAPABILITY, message)
-        .with_data(format!("{{\"requiredCapabilities\":{{\"extensions\":{{\"{TASKS}\":{{}}}}}}}}"))
+        .with_data(format!("{{\"requiredCapabilities\":{{\"extensions\":{{\"{TASKS_EXTENSION}\":{{}}}}}}}}"))
 }

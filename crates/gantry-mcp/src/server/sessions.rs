@@ -1,6 +1,6 @@
-//! The HTTP sessions of legacy clients: found by a random id, and only by the identity that opened them.
+//! The HTTP sessions of legacy clients: found by a random id, and only by the client that opened them.
 
-use super::{handler::Handler, lane::Lane, news::Common, ring::Streams};
+use super::{event_log::EventLogs, handler::Handler, notifications::SessionStream, session::LegacySession};
 use std::{
     collections::HashMap,
     sync::{
@@ -12,95 +12,106 @@ use std::{
 use tokio::time::Instant;
 use uuid::Uuid;
 
-/// One identity makes room for itself once it has this part of all sessions, as a divisor: whoever opens sessions without
-/// end loses its own and not those of others.
-const SHARE: usize = 4;
+/// A client makes room for itself once it has this part of all sessions, as a divisor: a client that opens sessions
+/// without end loses its own and not those of others.
+const MAX_IDENTITY_SHARE: usize = 4;
 
 /// All open sessions, bounded in number.
-pub(super) struct Sessions<H: Handler> {
+pub(super) struct Sessions {
     // Invariant: never held across an await; readers hold it for one look-up.
-    entries: RwLock<HashMap<Uuid, Arc<Entry<H>>>>,
+    entries: RwLock<HashMap<Uuid, Arc<HttpSession>>>,
     started: Instant,
     limit: usize,
     idle: Duration,
 }
 
-/// One session.
-pub(super) struct Entry<H: Handler> {
-    identity: H::Identity,
-    pub(super) lane: Lane<H>,
-    /// What the client was sent on streams.
-    pub(super) streams: Arc<Streams>,
+pub(super) struct HttpSession {
+    client: Arc<dyn Handler>,
+    pub(super) legacy: Arc<LegacySession>,
+    pub(super) logs: Arc<EventLogs>,
     /// The stream that belongs to no request.
-    pub(super) common: Arc<Common<H::Told>>,
+    pub(super) stream: SessionStream,
     /// When the session was last used, in milliseconds since `started`.
     touched: AtomicU64,
 }
 
-impl<H: Handler> Sessions<H> {
+impl Sessions {
     pub(super) fn new(limit: usize, idle: Duration) -> Self {
         Self { entries: RwLock::default(), started: Instant::now(), limit: limit.max(1), idle }
     }
 
-    /// Keeps a new session and returns its id, and the session that had to go to make room.
+    /// Adds a session and returns its id, and the session that was removed to make room.
     pub(super) fn insert(
         &self,
-        identity: H::Identity,
-        lane: Lane<H>,
-        streams: Arc<Streams>,
-        common: Arc<Common<H::Told>>,
-    ) -> (Uuid, Option<Arc<Entry<H>>>) {
+        client: Arc<dyn Handler>,
+        legacy: Arc<LegacySession>,
+        logs: Arc<EventLogs>,
+        stream: SessionStream,
+    ) -> (Uuid, Option<Arc<HttpSession>>) {
         let id = Uuid::new_v4();
         let touched = AtomicU64::new(self.now());
-        let entry = Arc::new(Entry { identity, lane, streams, common, touched });
+        let session = Arc::new(HttpSession { client, legacy, logs, stream, touched });
         let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
         let is_full = entries.len() >= self.limit;
-        let goes = is_full.then(|| self.least_missed(&entries, &entry.identity)).flatten();
-        let evicted = goes.and_then(|id| entries.remove(&id));
-        entries.insert(id, entry);
-        drop(entries);
+        let candidate = is_full.then(|| self.eviction_candidate(&entries, &*session.client)).flatten();
+        let evicted = candidate.and_then(|id| entries.remove(&id));
+        entries.insert(id, session);
         (id, evicted)
     }
 
-    /// The session that makes room for one more of this identity: one that is not in use before one that is, and the one
-    /// that was idle for longest before others.
-    fn least_missed(&self, entries: &HashMap<Uuid, Arc<Entry<H>>>, identity: &H::Identity) -> Option<Uuid> {
-        let is_own = |entry: &Entry<H>| entry.identity == *identity;
-        let own = entries.values().filter(|entry| is_own(entry)).count();
-        let has_its_share = own >= (self.limit / SHARE).max(1);
-        let may_go = entries.iter().filter(|(_, entry)| !has_its_share || is_own(entry));
-        may_go
-            .min_by_key(|(_, entry)| (entry.is_in_use(), entry.touched.load(Ordering::Relaxed)))
+    /// The session that makes room for one more of this client: an unused one before one in use, and the one that was
+    /// idle for longest before others.
+    fn eviction_candidate(
+        &self,
+        entries: &HashMap<Uuid, Arc<HttpSession>>,
+        client: &dyn Handler,
+    ) -> Option<Uuid> {
+        let is_own = |session: &HttpSession| session.client.is_same(client);
+        let own = entries.values().filter(|session| is_own(session)).count();
+        let has_its_share = own >= (self.limit / MAX_IDENTITY_SHARE).max(1);
+        let candidates = entries.iter().filter(|(_, session)| !has_its_share || is_own(session));
+        candidates
+            .min_by_key(|(_, session)| (session.is_in_use(), session.touched.load(Ordering::Relaxed)))
             .map(|(id, _)| *id)
     }
 
-    /// The session with this id, if it is alive and belongs to this identity.
-    pub(super) fn find(&self, id: &str, identity: &H::Identity) -> Option<Arc<Entry<H>>> {
+    /// The session with this id, if it is alive and belongs to this client.
+    pub(super) fn find(&self, id: &str, client: &dyn Handler) -> Option<Arc<HttpSession>> {
         let id = parse(id)?;
         let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
-        let entry = entries.get(&id).filter(|entry| entry.identity == *identity && !self.is_idle(entry))?;
-        self.touch(entry);
-        Some(Arc::clone(entry))
+        let session = entries.get(&id).filter(|session| session.client.is_same(client))?;
+        if self.is_idle(session) {
+            return None;
+        }
+        self.touch(session);
+        Some(Arc::clone(session))
     }
 
-    /// Takes a session out, if it is alive and belongs to this identity.
-    pub(super) fn remove(&self, id: &str, identity: &H::Identity) -> Option<Arc<Entry<H>>> {
-        let entry = self.find(id, identity)?;
+    /// Removes a session, if it is alive and belongs to this client.
+    pub(super) fn remove(&self, id: &str, client: &dyn Handler) -> Option<Arc<HttpSession>> {
+        let session = self.find(id, client)?;
         let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
         // Another request may have removed it in between; only one of them may close it.
-        entries.remove(&parse(id)?).filter(|removed| Arc::ptr_eq(removed, &entry))
+        entries.remove(&parse(id)?).filter(|removed| Arc::ptr_eq(removed, &session))
     }
 
-    /// Takes out every session that was idle for too long.
-    pub(super) fn take_idle(&self) -> Vec<Arc<Entry<H>>> {
+    /// Removes every session that was idle for too long.
+    pub(super) fn take_idle(&self) -> Vec<Arc<HttpSession>> {
         let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
-        entries.extract_if(|_, entry| self.is_idle(entry)).map(|(_, entry)| entry).collect()
+        entries.extract_if(|_, session| self.is_idle(session)).map(|(_, session)| session).collect()
     }
 
-    /// Takes out every session.
-    pub(super) fn take_all(&self) -> Vec<Arc<Entry<H>>> {
+    /// Drops streams that ended longer ago than this, in all sessions.
+    pub(super) fn expire_streams(&self, kept: Duration) {
+        for session in self.entries.read().unwrap_or_else(PoisonError::into_inner).values() {
+            session.logs.expire(kept);
+        }
+    }
+
+    /// Removes every session.
+    pub(super) fn take_all(&self) -> Vec<Arc<HttpSession>> {
         let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
-        entries.drain().map(|(_, entry)| entry).collect()
+        entries.drain().map(|(_, session)| session).collect()
     }
 
     pub(super) fn len(&self) -> usize {
@@ -108,13 +119,13 @@ impl<H: Handler> Sessions<H> {
     }
 
     /// Notes that a session is in use.
-    pub(super) fn touch(&self, entry: &Entry<H>) {
-        entry.touched.store(self.now(), Ordering::Relaxed);
+    pub(super) fn touch(&self, session: &HttpSession) {
+        session.touched.store(self.now(), Ordering::Relaxed);
     }
 
-    fn is_idle(&self, entry: &Entry<H>) -> bool {
-        let idle = self.now().saturating_sub(entry.touched.load(Ordering::Relaxed));
-        u128::from(idle) > self.idle.as_millis() && !entry.is_in_use()
+    fn is_idle(&self, session: &HttpSession) -> bool {
+        let idle = self.now().saturating_sub(session.touched.load(Ordering::Relaxed));
+        u128::from(idle) > self.idle.as_millis() && !session.is_in_use()
     }
 
     fn now(&self) -> u64 {
@@ -122,10 +133,10 @@ impl<H: Handler> Sessions<H> {
     }
 }
 
-impl<H: Handler> Entry<H> {
-    /// A session with a call under way or an open stream is in use, however long that takes.
+impl HttpSession {
+    /// A session with a running request or an open stream is in use, however long that takes.
     fn is_in_use(&self) -> bool {
-        !self.lane.flights.is_empty() || self.common.is_open()
+        !self.legacy.in_flight.is_empty() || self.stream.is_open()
     }
 }
 

@@ -1,5 +1,5 @@
-//! MCP over HTTP+SSE (2024-11-05): one stream of events for everything the client hears, and an address of its own for
-//! everything it says.
+//! MCP over HTTP+SSE (2024-11-05): one stream of events for all messages to the client, and a URL of its own for all
+//! messages from it.
 
 use super::{
     Body, EventStream, Handler, Server,
@@ -16,54 +16,50 @@ use std::{
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
-/// The open connections, each found by its random id and by the identity that opened it.
-pub(super) struct Doors<I> {
-    // Invariant: never held across an await.
-    open: Arc<Mutex<HashMap<Uuid, Door<I>>>>,
+/// The open connections, each found by its random id and by the client that opened it.
+#[derive(Clone, Default)]
+pub(super) struct SseConnections {
+    // Invariant: never held across an await. Limit: as many as there are connections.
+    open: Arc<Mutex<HashMap<Uuid, SseConnection>>>,
 }
 
-struct Door<I> {
-    identity: I,
+struct SseConnection {
+    client: Arc<dyn Handler>,
     messages: mpsc::Sender<Vec<u8>>,
 }
 
-impl<I: Clone + PartialEq> Doors<I> {
-    pub(super) fn new() -> Self {
-        Self { open: Arc::default() }
+impl SseConnections {
+    fn find(&self, id: &str, client: &dyn Handler) -> Option<mpsc::Sender<Vec<u8>>> {
+        let id = Uuid::try_parse(id).ok()?;
+        let open = self.lock();
+        open.get(&id).filter(|found| found.client.is_same(client)).map(|found| found.messages.clone())
     }
 
-    fn find(&self, id: &str, identity: &I) -> Option<mpsc::Sender<Vec<u8>>> {
-        let id = Uuid::try_parse(id).ok()?;
-        let open = lock(&self.open);
-        open.get(&id).filter(|door| door.identity == *identity).map(|door| door.messages.clone())
+    /// Every change to the map is one call, so a panic of another thread leaves it whole.
+    fn lock(&self) -> MutexGuard<'_, HashMap<Uuid, SseConnection>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<H: Handler> Server<H> {
+impl Server {
     /// Answers the GET that opens a connection; the client is told to POST to `endpoint` with a `sessionId`.
     #[must_use]
-    pub fn sse(&self, identity: &H::Identity, endpoint: &str) -> Response<Body> {
-        let Some((messages, outgoing)) = self.connect(identity.clone()) else {
+    pub fn sse(&self, handler: &Arc<dyn Handler>, endpoint: &str) -> Response<Body> {
+        let Some((messages, outgoing)) = self.connect(Arc::clone(handler)) else {
             let message = format!("{CONNECTIONS} connections are open already; close one and try again");
             return refuse(StatusCode::SERVICE_UNAVAILABLE, None, &ErrorObject::invalid_request(message));
         };
         let id = Uuid::new_v4();
-        let door = Door { identity: identity.clone(), messages };
-        // Limit: as many as there are connections.
-        lock(&self.inner.doors.open).insert(id, door);
+        let connections = self.inner.sse_connections.clone();
+        connections.lock().insert(id, SseConnection { client: Arc::clone(handler), messages });
         let first = Bytes::from(format!("event: endpoint\ndata: {endpoint}?sessionId={}\n\n", id.simple()));
-        EventStream::new(Events {
-            first: Some(first),
-            outgoing,
-            id,
-            open: Arc::clone(&self.inner.doors.open),
-        })
-        .into_response()
+        EventStream::new(SseEvents { first: Some(first), outgoing, id, connections }).into_response()
     }
 
-    /// Answers a POST of such a client; what there is to say goes to its stream.
-    pub async fn sse_message(&self, identity: &H::Identity, id: &str, body: Bytes) -> Response<Body> {
-        let Some(messages) = self.inner.doors.find(id, identity) else { return unknown_session(None).into() };
+    /// Answers a POST of such a client; the response to its message goes to its stream.
+    pub async fn sse_message(&self, handler: &Arc<dyn Handler>, id: &str, body: Bytes) -> Response<Body> {
+        let messages = self.inner.sse_connections.find(id, &**handler);
+        let Some(messages) = messages else { return unknown_session(None).into() };
         match messages.send(body.into()).await {
             Ok(()) => empty(StatusCode::ACCEPTED),
             Err(_closed) => unknown_session(None).into(),
@@ -71,15 +67,15 @@ impl<H: Handler> Server<H> {
     }
 }
 
-/// What one client hears. Dropping it ends the connection.
-struct Events<I> {
+/// The events of one client. Dropping them ends the connection.
+struct SseEvents {
     first: Option<Bytes>,
     outgoing: mpsc::Receiver<String>,
     id: Uuid,
-    open: Arc<Mutex<HashMap<Uuid, Door<I>>>>,
+    connections: SseConnections,
 }
 
-impl<I: Send + 'static> Source for Events<I> {
+impl Source for SseEvents {
     async fn next(&mut self) -> Option<Bytes> {
         if let Some(first) = self.first.take() {
             return Some(first);
@@ -88,13 +84,8 @@ impl<I: Send + 'static> Source for Events<I> {
     }
 }
 
-impl<I> Drop for Events<I> {
+impl Drop for SseEvents {
     fn drop(&mut self) {
-        lock(&self.open).remove(&self.id);
+        self.connections.lock().remove(&self.id);
     }
-}
-
-/// A thread that panicked inside left the map whole: every change to it is one call.
-fn lock<I>(open: &Mutex<HashMap<Uuid, Door<I>>>) -> MutexGuard<'_, HashMap<Uuid, Door<I>>> {
-    open.lock().unwrap_or_else(PoisonError::into_inner)
 }

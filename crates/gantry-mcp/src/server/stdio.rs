@@ -5,11 +5,11 @@ use crate::{
     ErrorObject,
     envelope::failure,
     error::code,
-    limits::{LINE_BYTES, STDIO_ANSWERS_WAITING, STDIO_LAST_WORDS},
+    limits::{LINE_BYTES, STDIO_ANSWERS_WAITING, STDIO_CLOSE_TIMEOUT},
     lines::{self, Line, Lines},
 };
 use futures_util::stream::unfold;
-use std::io;
+use std::{io, sync::Arc};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     sync::mpsc,
@@ -17,14 +17,14 @@ use tokio::{
 };
 use tokio_util::task::AbortOnDropHandle;
 
-impl<H: Handler> Server<H> {
-    /// Serves one connection until its input ends, then waits a little for what is still running.
+impl Server {
+    /// Serves one connection until its input ends, then waits a little for requests that are still running.
     ///
     /// Dropping the future ends the connection at once; its session is still closed.
     ///
     /// # Errors
     /// When the input cannot be read or the output cannot be written.
-    pub async fn serve<R, W>(&self, identity: H::Identity, reader: R, writer: W) -> io::Result<()>
+    pub async fn serve<R, W>(&self, handler: Arc<dyn Handler>, reader: R, writer: W) -> io::Result<()>
     where
         R: AsyncRead + Unpin + Send,
         W: AsyncWrite + Unpin + Send + 'static,
@@ -34,9 +34,9 @@ impl<H: Handler> Server<H> {
         let mut broken = Ok(());
         let input = Input { lines: Lines::new(reader), answers: answers.clone(), broken: &mut broken };
         let incoming = unfold(input, |mut input| async move { Some((input.next().await?, input)) });
-        self.serve_messages(identity, incoming, answers).await;
-        // The last sender is gone, so the writer ends, unless nobody reads what it writes.
-        let written = timeout(STDIO_LAST_WORDS, writing).await;
+        self.serve_messages(handler, incoming, answers).await;
+        // The last sender is gone, so the writer ends, unless the client does not read.
+        let written = timeout(STDIO_CLOSE_TIMEOUT, writing).await;
         broken?;
         match written {
             Ok(Ok(result)) => result,
@@ -46,7 +46,7 @@ impl<H: Handler> Server<H> {
     }
 }
 
-/// Lines as messages; one that is too long is answered here, because nobody can read it.
+/// Lines as messages; one that is too long is answered here.
 struct Input<'a, R> {
     lines: Lines<R>,
     answers: mpsc::Sender<String>,

@@ -1,86 +1,170 @@
-//! Raw messages in, raw answers out: a small fake handler and the ways to talk to it.
+//! Raw messages in, raw responses out: a small fake handler and the ways to talk to it.
 
 mod convert;
 mod duplex;
+mod event_log;
 mod fuzz;
 mod legacy;
 mod listen;
 mod methods;
 mod modern;
-mod parking;
-mod replay;
+mod pending_input;
 mod sessions;
 mod stdio;
 mod streams;
 
 use super::{
-    Answer, Body, Change, Features, Handler, Inquiry, Options, Peer, Server, ServerInfo, ToolAnswer, ToolCall,
+    Body, Change, ChangeNotice, Features, ForwardRequest, Handler, Options, Outcome, Server, ServerInfo,
+    Session,
 };
 use crate::{
     ErrorObject, Version,
     client::ListKind,
     error::code,
-    exchange::{ClientChannel, ClientRequest, LogLevel, Method, RequestContext, ServerNotification},
+    exchange::{
+        BoxFuture, ClientChannel, ClientRequest, ForwardMethod, LogLevel, RequestContext, ServerNotification,
+    },
     headers::HeaderParam,
     raw,
 };
 use bytes::Bytes;
-use futures_util::StreamExt as _;
-use gantry_core::json::write_string;
+use futures_util::{Stream, StreamExt as _};
+use gantry_core::{CallRequest, json::write_string};
 use http::{HeaderMap, HeaderName, HeaderValue, Response};
-use std::sync::{
-    Arc, Mutex,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    any::Any,
+    io,
+    ops::Deref,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
-use tokio::sync::{Semaphore, broadcast};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    sync::{Semaphore, broadcast, mpsc},
+};
 use tokio_util::sync::CancellationToken;
 
 const TOOLS: &str = r#"[{"name":"echo","inputSchema":{"type":"object","maxProperties":1.10}}]"#;
 
-/// A handler that remembers what happened to it.
+/// A gateway that records what happened to it.
 struct Fake {
     opened: AtomicUsize,
     closed: AtomicUsize,
-    peers: Mutex<Vec<String>>,
     tokens: Mutex<Vec<CancellationToken>>,
     /// Gets a permit for every call of `wait` and `gate`, and every request about something slow, that has begun.
     begun: Semaphore,
     /// Lets one call of `gate`, or one request about something slow, end per permit.
     gate: Semaphore,
     features: Features,
-    changes: broadcast::Sender<Change>,
+    changes: broadcast::Sender<ChangeNotice>,
     /// What was asked besides lists and calls.
     asked: Mutex<Vec<String>>,
+    /// Calls of `kept` whose result the client has.
+    received: Arc<AtomicUsize>,
+}
+
+/// A server and the gateway behind it; clients are told apart by their names.
+#[derive(Clone)]
+struct TestServer {
+    server: Server,
+    fake: Arc<Fake>,
+}
+
+impl Deref for TestServer {
+    type Target = Server;
+
+    fn deref(&self) -> &Server {
+        &self.server
+    }
+}
+
+impl TestServer {
+    fn new(features: Features, options: &Options) -> Self {
+        let (changes, receiver) = broadcast::channel(8);
+        let info = ServerInfo { name: "fake".to_owned(), title: None, version: "1".to_owned() };
+        Self { server: Server::new(&info, receiver, options), fake: Arc::new(Fake::new(features, changes)) }
+    }
+
+    fn client(&self, name: &'static str) -> Arc<dyn Handler> {
+        Arc::new(FakeClient { name, fake: Arc::clone(&self.fake) })
+    }
+
+    fn handler(&self) -> &Fake {
+        &self.fake
+    }
+
+    async fn post(&self, headers: &HeaderMap, client: &&'static str, body: Bytes) -> Response<Body> {
+        self.server.post(headers, &self.client(client), body).await
+    }
+
+    fn get(&self, headers: &HeaderMap, client: &&'static str) -> Response<Body> {
+        self.server.get(headers, &self.client(client))
+    }
+
+    fn delete(&self, headers: &HeaderMap, client: &&'static str) -> Response<Body> {
+        self.server.delete(headers, &self.client(client))
+    }
+
+    fn sse(&self, client: &&'static str, endpoint: &str) -> Response<Body> {
+        self.server.sse(&self.client(client), endpoint)
+    }
+
+    async fn sse_message(&self, client: &&'static str, id: &str, body: Bytes) -> Response<Body> {
+        self.server.sse_message(&self.client(client), id, body).await
+    }
+
+    fn connect(&self, client: &'static str) -> Option<(mpsc::Sender<Vec<u8>>, mpsc::Receiver<String>)> {
+        self.server.connect(self.client(client))
+    }
+
+    async fn serve<R, W>(&self, client: &'static str, reader: R, writer: W) -> io::Result<()>
+    where
+        R: AsyncRead + Unpin + Send,
+        W: AsyncWrite + Unpin + Send + 'static,
+    {
+        self.server.serve(self.client(client), reader, writer).await
+    }
+
+    async fn serve_messages(
+        &self,
+        client: &'static str,
+        incoming: impl Stream<Item = Vec<u8>> + Send,
+        outgoing: mpsc::Sender<String>,
+    ) {
+        self.server.serve_messages(self.client(client), incoming, outgoing).await;
+    }
 }
 
 impl Fake {
-    fn server() -> Server<Self> {
+    fn server() -> TestServer {
         Self::server_with(&Options::default())
     }
 
-    fn server_with(options: &Options) -> Server<Self> {
-        Server::new(Self::new(Features::default()), options)
+    fn server_with(options: &Options) -> TestServer {
+        TestServer::new(Features::default(), options)
     }
 
     /// A server that has everything.
-    fn full() -> Server<Self> {
+    fn full() -> TestServer {
         let extensions = Some(r#"{"io.modelcontextprotocol/tasks":{},"x/y":{"a":1.10}}"#.to_owned());
         let features =
             Features { resources: true, prompts: true, completions: true, logging: true, extensions };
-        Server::new(Self::new(features), &Options::default())
+        TestServer::new(features, &Options::default())
     }
 
-    fn new(features: Features) -> Self {
+    fn new(features: Features, changes: broadcast::Sender<ChangeNotice>) -> Self {
         Self {
             features,
-            changes: broadcast::channel(8).0,
+            changes,
             asked: Mutex::default(),
             opened: AtomicUsize::new(0),
             closed: AtomicUsize::new(0),
-            peers: Mutex::default(),
             tokens: Mutex::default(),
             begun: Semaphore::new(0),
             gate: Semaphore::new(0),
+            received: Arc::default(),
         }
     }
 
@@ -89,13 +173,7 @@ impl Fake {
     }
 
     fn change(&self, change: Change) {
-        self.changes.send(change).unwrap();
-    }
-
-    fn note(&self, peer: &Peer<'_, &'static str>) {
-        let client = peer.client.as_ref().map_or("-", |client| client.name.as_ref());
-        let note = format!("{} {} {client}", peer.identity, peer.version.as_str());
-        self.peers.lock().unwrap().push(note);
+        self.changes.send(ChangeNotice { runtime: 1, change }).unwrap();
     }
 
     fn last_token(&self) -> CancellationToken {
@@ -106,102 +184,47 @@ impl Fake {
     async fn call_begun(&self) {
         self.begun.acquire().await.unwrap().forget();
     }
-}
 
-impl Handler for Fake {
-    type Identity = &'static str;
-    type Session = usize;
-    type Told = Change;
-
-    fn server_info(&self) -> ServerInfo {
-        ServerInfo { name: "fake".to_owned(), title: None, version: "1".to_owned() }
-    }
-
-    fn instructions(&self, identity: &Self::Identity) -> Option<String> {
-        (*identity == "guest").then(|| "be \"kind\"".to_owned())
-    }
-
-    async fn open(&self, peer: Peer<'_, Self::Identity>) -> Result<Arc<usize>, ErrorObject> {
-        self.note(&peer);
-        if *peer.identity == "stranger" {
-            return Err(ErrorObject::new(code::INVALID_REQUEST, "not for strangers"));
-        }
-        Ok(Arc::new(self.opened.fetch_add(1, Ordering::SeqCst)))
-    }
-
-    async fn standing(&self, peer: Peer<'_, Self::Identity>) -> Result<Arc<usize>, ErrorObject> {
-        self.note(&peer);
-        Ok(Arc::new(usize::MAX))
-    }
-
-    fn features(&self, _: &Self::Identity) -> Features {
-        self.features.clone()
-    }
-
-    async fn list(&self, _: &Arc<usize>, kind: ListKind, _: Version) -> Result<Arc<str>, ErrorObject> {
-        Ok(match kind {
-            ListKind::Tools => TOOLS.into(),
-            ListKind::Resources | ListKind::Templates | ListKind::Prompts => {
-                format!(r#"[{{"name":"{}","x":1.10}}]"#, kind.member()).into()
-            }
-        })
-    }
-
-    fn header_params(&self, _: &Arc<usize>, tool: &str) -> Vec<HeaderParam> {
-        let param =
-            |name: &str| HeaderParam { header: format!("Mcp-Param-{name}"), path: vec![name.to_owned()] };
-        if tool == "headed" { vec![param("Region"), param("N")] } else { Vec::new() }
-    }
-
-    async fn call_tool(
-        &self,
-        _: &Arc<usize>,
-        call: ToolCall,
-        turn: RequestContext,
-    ) -> Result<Answer, ErrorObject> {
-        let RequestContext { client: audience, cancel } = turn;
+    async fn call(&self, call: CallRequest, meta: Option<Arc<str>>, context: RequestContext) -> Outcome {
+        let RequestContext { client: audience, cancel } = context;
         self.tokens.lock().unwrap().push(cancel.clone());
         let arguments = call.arguments.as_deref().unwrap_or("none");
-        let answer = match call.name.as_str() {
+        let result = match call.tool.as_str() {
             "echo" | "headed" => text(arguments),
-            "meta" => text(call.meta.as_deref().map_or("none", |meta| meta.get())),
-            "rich" => ToolAnswer {
-                content: "[\n  {\"type\":\"text\",\"text\":\"1.10\"}\r\n]".to_owned(),
-                structured: call.arguments.as_deref().map(str::to_owned),
-                is_error: false,
-                meta: Some(r#"{"io.modelcontextprotocol/serverInfo":{},"b/x":1e2,"a":[ 1 ]}"#.to_owned()),
-            },
+            "meta" => text(meta.as_deref().unwrap_or("none")),
+            "rich" => {
+                let structured = call.arguments.map(|text| format!(r#""structuredContent":{text},"#));
+                format!(
+                    "{{\"content\":[\n  {{\"type\":\"text\",\"text\":\"1.10\"}}\r\n],{}\"isError\":false,\"_meta\":{}}}",
+                    structured.unwrap_or_default(),
+                    r#"{"io.modelcontextprotocol/serverInfo":{},"b/x":1e2,"a":[ 1 ]}"#
+                )
+            }
             "wait" => {
                 self.begun.add_permits(1);
                 cancel.cancelled().await;
-                ToolAnswer { is_error: true, ..text("cancelled") }
+                failed("cancelled")
             }
             "gate" => {
                 self.begun.add_permits(1);
                 self.gate.acquire().await.unwrap().forget();
                 text("through")
             }
-            // Says something before and after the gate.
             "tell" => {
-                audience
-                    .notify(ServerNotification::Progress(r#"{"progressToken":"up","progress":1.10}"#.into()));
-                audience
-                    .notify(ServerNotification::Log(LogLevel::Debug, r#"{"level":"debug","data":1}"#.into()));
-                audience
-                    .notify(ServerNotification::Log(LogLevel::Error, r#"{"level":"error","data":2}"#.into()));
-                audience.notify(ServerNotification::Other {
-                    method: "notifications/x".into(),
-                    params: "{}".into(),
-                });
-                self.begun.add_permits(1);
-                self.gate.acquire().await.unwrap().forget();
-                audience.notify(ServerNotification::Other {
-                    method: "notifications/y".into(),
-                    params: "{}".into(),
-                });
+                self.tell(&*audience).await;
                 text("told")
             }
-            "raw" => return Ok(Answer::Raw { result: arguments.into() }),
+            "raw" => arguments.to_owned(),
+            // Has a result with a receipt, behind the gate.
+            "kept" => {
+                self.begun.add_permits(1);
+                self.gate.acquire().await.unwrap().forget();
+                let received = Arc::clone(&self.received);
+                let receipt = async move {
+                    received.fetch_add(1, Ordering::SeqCst);
+                };
+                return Outcome { result: Ok(text("kept").into()), receipt: Some(Box::pin(receipt)) };
+            }
             // Asks as many rounds of questions as it is told, each about two things.
             "ask" => {
                 self.begun.add_permits(1);
@@ -215,46 +238,122 @@ impl Handler for Fake {
             "boom" => panic!("boom"),
             "needy" => {
                 return Err(ErrorObject::new(code::MISSING_CAPABILITY, "needs sampling")
-                    .with_data(r#"{"requiredCapabilities":{"sampling":{}}}"#.to_owned()));
+                    .with_data(r#"{"requiredCapabilities":{"sampling":{}}}"#.to_owned()))
+                .into();
             }
-            other => return Err(ErrorObject::new(code::INVALID_PARAMS, format!("unknown tool {other}"))),
+            other => {
+                return Err(ErrorObject::new(code::INVALID_PARAMS, format!("unknown tool {other}"))).into();
+            }
         };
-        Ok(Answer::Own(answer))
+        Ok(result.into()).into()
     }
 
-    async fn request(
-        &self,
-        _: &Arc<usize>,
-        inquiry: Inquiry,
-        turn: RequestContext,
-    ) -> Result<Answer, ErrorObject> {
-        let Inquiry { method, params, .. } = inquiry;
+    /// Sends messages before and after the gate.
+    async fn tell(&self, client: &dyn ClientChannel) {
+        let other = |method: &str| ServerNotification::Other { method: method.into(), params: "{}".into() };
+        client.notify(ServerNotification::Progress(r#"{"progressToken":"up","progress":1.10}"#.into()));
+        client.notify(ServerNotification::Log(LogLevel::Debug, r#"{"level":"debug","data":1}"#.into()));
+        client.notify(ServerNotification::Log(LogLevel::Error, r#"{"level":"error","data":2}"#.into()));
+        client.notify(other("notifications/x"));
+        self.begun.add_permits(1);
+        self.gate.acquire().await.unwrap().forget();
+        client.notify(other("notifications/y"));
+    }
+
+    async fn forward(&self, request: ForwardRequest) -> Result<String, ErrorObject> {
+        let ForwardRequest { method, params, context, .. } = request;
         self.asked.lock().unwrap().push(format!("{} {params}", method.as_str()));
         if params.contains("missing") {
             return Err(ErrorObject::new(code::INVALID_PARAMS, "no such resource"));
         }
-        if params.contains("slow") && method == Method::Subscribe {
+        if params.contains("slow") && method == ForwardMethod::Subscribe {
             self.begun.add_permits(1);
             self.gate.acquire().await.unwrap().forget();
         }
         if params.contains("asking") {
-            let heard = turn.client.ask(vec![question("name", 0)]).await;
+            let heard = context.client.ask(vec![question("name", 0)]).await;
             let heard = heard.map_or_else(|unanswered| unanswered.to_string(), |_| "answered".to_owned());
-            return Ok(Answer::Raw { result: format!(r#"{{"heard":"{heard}"}}"#).into() });
+            return Ok(format!(r#"{{"heard":"{heard}"}}"#));
         }
-        Ok(Answer::Raw { result: r#"{"n":1.10,"_meta":{"a":1,"io.modelcontextprotocol/x":2}}"#.into() })
+        Ok(r#"{"n":1.10,"_meta":{"a":1,"io.modelcontextprotocol/x":2}}"#.to_owned())
+    }
+}
+
+struct FakeClient {
+    name: &'static str,
+    fake: Arc<Fake>,
+}
+
+impl Handler for FakeClient {
+    fn is_same(&self, other: &dyn Handler) -> bool {
+        (other as &dyn Any).downcast_ref::<Self>().is_some_and(|other| other.name == self.name)
     }
 
-    fn changes(&self) -> broadcast::Receiver<Change> {
-        self.changes.subscribe()
+    fn instructions(&self) -> Option<String> {
+        (self.name == "guest").then(|| "be \"kind\"".to_owned())
     }
 
-    fn concerns(&self, _: &Arc<usize>, change: &Change) -> bool {
-        !matches!(change, Change::ListChanged { provider, .. } if &**provider == "secret")
+    fn features(&self) -> Features {
+        self.fake.features.clone()
     }
 
-    async fn close(&self, _: Arc<usize>) {
-        self.closed.fetch_add(1, Ordering::SeqCst);
+    fn open_session(&self) -> BoxFuture<'_, Result<Arc<dyn Session>, ErrorObject>> {
+        Box::pin(async {
+            if self.name == "stranger" {
+                return Err(ErrorObject::new(code::INVALID_REQUEST, "not for strangers"));
+            }
+            self.fake.opened.fetch_add(1, Ordering::SeqCst);
+            self.shared_session().await
+        })
+    }
+
+    fn shared_session(&self) -> BoxFuture<'_, Result<Arc<dyn Session>, ErrorObject>> {
+        let session: Arc<dyn Session> = Arc::new(FakeSession(Arc::clone(&self.fake)));
+        Box::pin(async { Ok(session) })
+    }
+}
+
+struct FakeSession(Arc<Fake>);
+
+impl Session for FakeSession {
+    fn list(&self, kind: ListKind, _: Version) -> BoxFuture<'_, Result<Arc<str>, ErrorObject>> {
+        let items = match kind {
+            ListKind::Tools => TOOLS.into(),
+            ListKind::Resources | ListKind::Templates | ListKind::Prompts => {
+                format!(r#"[{{"name":"{}","x":1.10}}]"#, kind.member()).into()
+            }
+        };
+        Box::pin(async { Ok(items) })
+    }
+
+    fn header_params(&self, tool: &str) -> Vec<HeaderParam> {
+        let param =
+            |name: &str| HeaderParam { header: format!("Mcp-Param-{name}"), path: vec![name.to_owned()] };
+        if tool == "headed" { vec![param("Region"), param("N")] } else { Vec::new() }
+    }
+
+    fn call_tool(
+        &self,
+        call: CallRequest,
+        meta: Option<Arc<str>>,
+        _: Version,
+        context: RequestContext,
+    ) -> BoxFuture<'_, Outcome> {
+        Box::pin(self.0.call(call, meta, context))
+    }
+
+    fn request(&self, request: ForwardRequest) -> BoxFuture<'_, Result<String, ErrorObject>> {
+        Box::pin(self.0.forward(request))
+    }
+
+    fn is_visible(&self, notice: &ChangeNotice) -> bool {
+        !matches!(&notice.change, Change::ListChanged { provider, .. } if &**provider == "secret")
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            self.0.closed.fetch_add(1, Ordering::SeqCst);
+        })
     }
 }
 
@@ -275,16 +374,21 @@ fn question(key: &str, round: usize) -> ClientRequest {
     ClientRequest { key: key.to_owned(), method: "elicitation/create".to_owned(), params }
 }
 
-fn text(said: &str) -> ToolAnswer {
-    let mut content = String::from("[{\"type\":\"text\",\"text\":");
-    write_string(&mut content, said);
-    content.push_str("}]");
-    ToolAnswer { content, structured: None, is_error: false, meta: None }
+/// The text of a result that says this.
+fn text(what: &str) -> String {
+    format!(r#"{{"content":{},"isError":false}}"#, said(what))
 }
 
-/// The content that `text` answers with, as it looks on the wire.
+fn failed(what: &str) -> String {
+    format!(r#"{{"content":{},"isError":true}}"#, said(what))
+}
+
+/// The content of a result that says this.
 fn said(what: &str) -> String {
-    text(what).content
+    let mut content = String::from("[{\"type\":\"text\",\"text\":");
+    write_string(&mut content, what);
+    content.push_str("}]");
+    content
 }
 
 fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
@@ -349,16 +453,16 @@ impl Events {
     }
 }
 
-async fn post(server: &Server<Fake>, sent: &[(&'static str, &str)], body: &str) -> String {
+async fn post(server: &TestServer, sent: &[(&'static str, &str)], body: &str) -> String {
     shown(&answer(server, sent, body).await)
 }
 
-async fn answer(server: &Server<Fake>, sent: &[(&'static str, &str)], body: &str) -> Response<Body> {
+async fn answer(server: &TestServer, sent: &[(&'static str, &str)], body: &str) -> Response<Body> {
     server.post(&headers(sent), &"guest", Bytes::copy_from_slice(body.as_bytes())).await
 }
 
 /// Shakes hands as an identity and returns the id of the session.
-async fn handshake(server: &Server<Fake>, identity: &'static str, version: &str) -> String {
+async fn handshake(server: &TestServer, identity: &'static str, version: &str) -> String {
     let body = format!(
         r#"{{"jsonrpc":"2.0","id":0,"method":"initialize","params":{{"protocolVersion":"{version}","capabilities":{{"elicitation":{{}}}},"clientInfo":{{"name":"t","version":"1"}}}}}}"#
     );

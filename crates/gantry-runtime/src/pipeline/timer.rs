@@ -101,10 +101,6 @@ impl ClientChannel for PausingClient {
             self.audience.ask(questions).await
         })
     }
-
-    fn present(&self) -> BoxFuture<'_, ()> {
-        self.audience.present()
-    }
 }
 
 #[cfg(test)]

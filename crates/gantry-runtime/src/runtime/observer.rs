@@ -1,8 +1,7 @@
 //! Turns what happens at the servers of a runtime into events and into notifications for connected clients.
 
 use crate::event::{EventKind, Events};
-use crate::services::ChangeNotice;
-use gantry_provider::resources::Change;
+use gantry_provider::resources::{Change, ChangeNotice};
 use gantry_provider::server::Observer;
 use std::sync::Arc;
 use tokio::sync::broadcast;

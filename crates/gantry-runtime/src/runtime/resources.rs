@@ -11,17 +11,14 @@ use crate::session::Session;
 use gantry_core::id::SessionId;
 use gantry_core::toolset::SpawnContext;
 use gantry_core::{Caller, Refusal, Toolset, raw};
-use gantry_provider::client::RequestContext;
+use gantry_provider::client::{RequestContext, TASKS_EXTENSION};
 use gantry_provider::code::INTERNAL_ERROR;
-use gantry_provider::resources::{Features, ListKind, Outgoing};
+use gantry_provider::resources::{Features, ForwardRequest, ListKind};
 use gantry_provider::server::RequestScope;
 use gantry_provider::{BoxFuture, ErrorObject, Provider};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Handle;
-
-/// The extension by which a call may be answered with a task that finishes later.
-const TASKS: &str = "io.modelcontextprotocol/tasks";
 
 /// The servers that a caller can see.
 pub(super) struct Visibility {
@@ -88,8 +85,8 @@ impl Runtime {
         let features = self.servers.features(&|server| visibility.can_see(server));
         let mut extensions = features.extensions.as_deref().and_then(raw::members).unwrap_or_default();
         // Calls that wait for a person are tasks to clients that take them.
-        if !extensions.iter().any(|(name, _)| name == TASKS) {
-            extensions.push((TASKS.into(), "{}"));
+        if !extensions.iter().any(|(name, _)| name == TASKS_EXTENSION) {
+            extensions.push((TASKS_EXTENSION.into(), "{}"));
         }
         let text = raw::object(extensions.iter().map(|(name, value)| (&**name, *value)));
         Features { extensions: Some(text), ..features }
@@ -109,7 +106,7 @@ impl Runtime {
     pub async fn request(
         &self,
         session: &Arc<Session>,
-        request: Outgoing<'_>,
+        request: ForwardRequest,
     ) -> Result<String, ErrorObject> {
         let refused = |refusal: Refusal| ErrorObject::new(INTERNAL_ERROR, refusal.error().message.clone());
         // It counts as a running call until it is answered.
@@ -118,9 +115,9 @@ impl Runtime {
         let (method, subject) = (request.method, subject(&request.params));
         // Time in which the client is asked something does not count.
         let watch = Arc::<PausableTimer>::default();
-        let RequestContext { client: audience, cancel } = request.turn;
+        let RequestContext { client: audience, cancel } = request.context;
         let audience = Arc::new(PausingClient { audience, watch: Arc::clone(&watch) });
-        let request = Outgoing { turn: RequestContext { client: audience, cancel }, ..request };
+        let request = ForwardRequest { context: RequestContext { client: audience, cancel }, ..request };
         let scope = Scope { session, visibility, watch };
         let over = session.cancellation();
         // Cancel-safety: a request that is dropped is withdrawn.

@@ -6,11 +6,11 @@ use super::*;
 use crate::event::EventKind;
 use crate::options::{Options, Plan, ProviderOptions, ServerPlan};
 use crate::projects::Projects;
-use crate::services::{ChangeNotice, ProcessOptions};
+use crate::services::ProcessOptions;
 use crate::session::Session;
 use gantry_core::{Caller, EntryPoint};
 use gantry_provider::client::{NoClient, RequestContext};
-use gantry_provider::resources::{Change, ListKind, Method, Outgoing};
+use gantry_provider::resources::{Change, ChangeNotice, ForwardMethod, ForwardRequest, ListKind};
 use gantry_provider::{HealthStatus, PinChoice};
 use gantry_upstream::UpstreamOptions;
 use gantry_upstream::options::{Protocol, ServerOptions, ServerSettings, TransportType};
@@ -193,10 +193,10 @@ impl Home {
         self.rt.call(PipelineContext::new(session), request).await
     }
 
-    async fn ask(&self, session: &Arc<Session>, method: Method, params: Value) -> Result<Value, i32> {
+    async fn ask(&self, session: &Arc<Session>, method: ForwardMethod, params: Value) -> Result<Value, i32> {
         let (audience, cancel) = (Arc::new(NoClient::default()), CancellationToken::new());
         let turn = RequestContext { client: audience, cancel };
-        let request = Outgoing { method, params: params.to_string(), meta: None, turn };
+        let request = ForwardRequest { method, params: params.to_string(), meta: None, context: turn };
         let result = self.rt.request(session, request).await;
         result.map(|text| serde_json::from_str(&text).unwrap()).map_err(|error| error.code)
     }
@@ -260,19 +260,19 @@ async fn resources_and_prompts_are_found_under_the_names_that_are_shown() {
         &*home.rt.catalogue(&session, ListKind::Resources),
         r#"[{"uri":"gantry:up/memo://a","name":"a"}]"#
     );
-    let prompt = home.ask(&session, Method::GetPrompt, json!({ "name": "up__greet_me" })).await;
+    let prompt = home.ask(&session, ForwardMethod::GetPrompt, json!({ "name": "up__greet_me" })).await;
     assert_eq!(prompt.unwrap()["asked"], "greet-me");
     for (asked, answered) in [("gantry:up/memo://a", "gantry:up/memo://a"), ("memo://a", "memo://a")] {
-        let read = home.ask(&session, Method::ReadResource, json!({ "uri": asked })).await.unwrap();
+        let read = home.ask(&session, ForwardMethod::ReadResource, json!({ "uri": asked })).await.unwrap();
         assert_eq!(read["contents"][0]["uri"], answered);
     }
     for (method, params) in [
-        (Method::ReadResource, json!({ "uri": "gantry:other/memo://a" })),
-        (Method::ReadResource, json!({ "uri": "memo://b" })),
-        (Method::GetPrompt, json!({ "name": "greet-me" })),
-        (Method::TaskGet, json!({ "taskId": "t" })),
-        (Method::SetLevel, json!({ "level": "loud" })),
-        (Method::ReadResource, json!({})),
+        (ForwardMethod::ReadResource, json!({ "uri": "gantry:other/memo://a" })),
+        (ForwardMethod::ReadResource, json!({ "uri": "memo://b" })),
+        (ForwardMethod::GetPrompt, json!({ "name": "greet-me" })),
+        (ForwardMethod::TaskGet, json!({ "taskId": "t" })),
+        (ForwardMethod::SetLevel, json!({ "level": "loud" })),
+        (ForwardMethod::ReadResource, json!({})),
     ] {
         assert_eq!(home.ask(&session, method, params).await, Err(-32602), "{method:?}");
     }
@@ -409,8 +409,8 @@ async fn a_resource_is_watched_once_and_let_go_with_the_last_who_wanted_it() {
     let (ann, bob) = (home.session().await, home.session().await);
     let (mut changes, mut watched) = (home.rt.services.changes(), home.upstream.watched.subscribe());
     let (uri, params) = ("gantry:up/memo://a", json!({ "uri": "gantry:up/memo://a" }));
-    home.ask(&ann, Method::Subscribe, params.clone()).await.unwrap();
-    home.ask(&bob, Method::Subscribe, params.clone()).await.unwrap();
+    home.ask(&ann, ForwardMethod::Subscribe, params.clone()).await.unwrap();
+    home.ask(&bob, ForwardMethod::Subscribe, params.clone()).await.unwrap();
     assert_eq!(*watched.borrow(), 1);
 
     assert!(home.call(&ann, "up__tool_1").await.is_ok());
@@ -418,7 +418,7 @@ async fn a_resource_is_watched_once_and_let_go_with_the_last_who_wanted_it() {
         Change::Updated { provider: "up".into(), uri: uri.into(), params: params.to_string().into() };
     assert_eq!(changes.recv().await.unwrap().change, updated);
 
-    home.ask(&ann, Method::Unsubscribe, params).await.unwrap();
+    home.ask(&ann, ForwardMethod::Unsubscribe, params).await.unwrap();
     assert_eq!(*watched.borrow_and_update(), 1, "the other still listens");
     home.rt.close_session(&bob).await;
     watched.wait_for(|count| *count == 0).await.unwrap();

@@ -2,13 +2,12 @@
 
 use super::providers::ProviderEntry;
 use super::{Runtime, Snapshot};
-use crate::services::ChangeNotice;
 use crate::session::Session;
 use gantry_core::Refusal;
 use gantry_core::format::Format;
 use gantry_core::toolset::{Entry, Pool, Toolset, array};
 use gantry_provider::Provider;
-use gantry_provider::resources::Change;
+use gantry_provider::resources::{Change, ChangeNotice};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -56,7 +56,7 @@ pub(crate) async fn open_agent_socket(
     upgraded(&app, client(&app, identity, Some(&project), Some(&agent)), upgrade).await
 }
 
-async fn upgraded(app: &App, client: Result<Client, ApiError>, upgrade: WebSocketUpgrade) -> Response {
+async fn upgraded(app: &App, client: Result<Arc<Client>, ApiError>, upgrade: WebSocketUpgrade) -> Response {
     let client = match client {
         Ok(client) => client,
         Err(error) => return error.into_response(),

@@ -1,73 +1,69 @@
 //! Held calls as MCP tasks: the client is told at once that its call waits, and asks for it until it is over.
 //!
-//! A task is the call itself, so its id is the call's, and it is there after a restart like the call is. Everything that
-//! is asked about it is for the caller that made it alone.
+//! A task is the call itself, so its id is the call's, and it survives a restart like the call does. Only the caller that
+//! made the call can see it.
 
-use super::answer::answer;
+use super::result::{refused, result};
 use gantry_core::approval::Approvers;
 use gantry_core::id::CallId;
 use gantry_core::{State, raw};
 use gantry_mcp::error::code::INVALID_PARAMS;
 use gantry_mcp::exchange::ClientChannel;
-use gantry_mcp::{Answer, ErrorObject, Method};
+use gantry_mcp::{ErrorObject, ForwardMethod};
+use gantry_provider::client::TASKS_EXTENSION;
 use gantry_runtime::options::Delivery;
 use gantry_runtime::{Reply, Runtime, Session, clock};
 use serde_json::json;
 use std::sync::Arc;
 
-/// The extension that a client declares which takes tasks.
-const EXTENSION: &str = "io.modelcontextprotocol/tasks";
-
 /// How often a client should ask, in milliseconds.
 const POLL_MS: u64 = 1000;
 
 /// Whether a held call of this client becomes a task.
-pub(super) fn takes(runtime: &Runtime, audience: &dyn ClientChannel, modern: bool) -> bool {
+pub(super) fn is_wanted(runtime: &Runtime, client: &dyn ClientChannel, modern: bool) -> bool {
     let wanted = matches!(runtime.delivery(), Delivery::Auto | Delivery::Tasks);
-    modern && wanted && audience.capabilities().has_extension(EXTENSION)
+    modern && wanted && client.capabilities().has_extension(TASKS_EXTENSION)
 }
 
-/// The answer to a call that is held: its task.
-pub(super) fn begun(reply: &Reply) -> Answer {
-    let task = raw::with(&describe(reply), "resultType", "\"task\"");
-    Answer::Raw { result: task.into() }
+/// The result of a held call: its task.
+pub(super) fn begun(reply: &Reply) -> Arc<str> {
+    raw::with(&describe(reply), "resultType", "\"task\"").into()
 }
 
 /// The call that a task id names, if it is one of Gantry's own.
-pub(super) fn own(params: &str) -> Option<CallId> {
+pub(super) fn own_call(params: &str) -> Option<CallId> {
     raw::string_member(params, "taskId")?.parse().ok()
 }
 
-/// Answers a request about one of Gantry's own tasks.
-pub(super) async fn ask(
+/// Handles a request about one of Gantry's own tasks.
+pub(super) async fn request(
     runtime: &Arc<Runtime>,
     session: &Arc<Session>,
-    method: Method,
+    method: ForwardMethod,
     call: CallId,
-) -> Result<Answer, ErrorObject> {
+) -> Result<String, ErrorObject> {
     let unknown = || ErrorObject::new(INVALID_PARAMS, "there is no such task");
-    let failed = |error: gantry_core::Refusal| super::answer::refused(&error);
+    let failed = |error: gantry_core::Refusal| refused(&error);
     let reply = runtime.held(session, call).await.map_err(failed)?.ok_or_else(unknown)?;
-    let result = match method {
-        Method::TaskCancel => {
+    match method {
+        ForwardMethod::TaskCancel => {
             runtime.withdraw(session, call, "its client canceled it").await.map_err(failed)?;
-            "{}".to_owned()
+            Ok("{}".to_owned())
         }
-        Method::TaskGet => {
+        ForwardMethod::TaskGet => {
             let task = described(&reply);
             runtime.collect(&reply).await;
-            task
+            Ok(task)
         }
-        // Nothing is asked through a task, so there is nothing to answer.
-        Method::TaskUpdate
-        | Method::ReadResource
-        | Method::GetPrompt
-        | Method::Complete
-        | Method::Subscribe
-        | Method::Unsubscribe
-        | Method::SetLevel => "{}".to_owned(),
-    };
-    Ok(Answer::Raw { result: result.into() })
+        // A task asks for no input, so there is nothing to update.
+        ForwardMethod::TaskUpdate
+        | ForwardMethod::ReadResource
+        | ForwardMethod::GetPrompt
+        | ForwardMethod::Complete
+        | ForwardMethod::Subscribe
+        | ForwardMethod::Unsubscribe
+        | ForwardMethod::SetLevel => Ok("{}".to_owned()),
+    }
 }
 
 /// The task with its outcome, if it is over.
@@ -76,15 +72,8 @@ fn described(reply: &Reply) -> String {
     if reply.state.is_waiting() || matches!(reply.state, State::Executing | State::CancelledBySystem) {
         return task;
     }
-    match answer(reply) {
-        Ok(Answer::Raw { result }) => raw::with(&task, "result", &completed(&result)),
-        Ok(Answer::Own(own)) => {
-            let mut members = vec![("content", own.content.as_str())];
-            members.extend(own.structured.as_deref().map(|structured| ("structuredContent", structured)));
-            members.push(("isError", if own.is_error { "true" } else { "false" }));
-            members.extend(own.meta.as_deref().map(|meta| ("_meta", meta)));
-            raw::with(&task, "result", &completed(&raw::object(members)))
-        }
+    match result(reply) {
+        Ok(result) => raw::with(&task, "result", &completed(&result)),
         Err(error) => {
             let error = json!({ "code": error.code, "message": error.message }).to_string();
             raw::with(&raw::with(&task, "status", "\"failed\""), "error", &error)

@@ -31,11 +31,12 @@ pub(super) async fn run(setup: Setup, who: &Who) -> anyhow::Result<Done> {
     // The client is a program that acts for a model; it gets no more than the agent role. Behind it is the person who
     // started it, who may read the data folder anyway.
     let identity = Identity::person().into_model();
-    let client = Client { identity, project: project.into(), agent: agent.map(Into::into) };
     let Started { projects, configuration } = wiring::start(setup.source, setup.loaded, setup.extra).await?;
+    let (project, agent) = (project.into(), agent.map(Into::into));
+    let client = Arc::new(Client { projects: Arc::clone(&projects), identity, project, agent });
     let stop = CancellationToken::new();
     let following = tokio::spawn(reload::follow(Arc::clone(&projects), configuration, stop.clone()));
-    let server = endpoint(Arc::clone(&projects));
+    let server = endpoint(&projects);
     // The client would otherwise be told of half the tools.
     projects.settled().await;
     let mut signals = Signals::listen()?;

@@ -4,19 +4,17 @@ use super::{SESSION_HEADER, prefers_events, refuse, takes_events};
 use crate::{
     ErrorObject, Version,
     envelope::Request,
-    limits::{SESSION_IN_FLIGHT, STREAM_AFTER},
+    limits::{SESSION_IN_FLIGHT, STREAM_AFTER, STREAM_KEPT_WHEN_FULL},
     server::{
-        Body, EventStream, Handler, Lane, Live, Peer, Server, Step,
+        Body, EventStream, Handler, Server,
         body::Source,
-        caller::Habits,
-        flight::{Flight, Flights},
-        lane::Reach,
-        live::Spoken,
-        news::{Common, CommonEvents},
-        outbox::Care,
-        params::Params,
-        ring::{self, Place, Reader, Streams},
-        sessions::Entry,
+        connected_client::Delivery,
+        event_log::{EventLogs, EventPosition, EventReader, SESSION_STREAM},
+        in_flight::{InFlightGuard, InFlightRequests},
+        notifications::{SessionEvents, SessionStream},
+        request_task::{Next, RequestTask},
+        session::ResponseMode,
+        sessions::HttpSession,
     },
 };
 use bytes::Bytes;
@@ -26,167 +24,146 @@ use tokio::time::timeout;
 
 const LAST_EVENT: &str = "last-event-id";
 
-impl<H: Handler> Server<H> {
+impl Server {
     pub(super) async fn post_legacy(
         &self,
         headers: &HeaderMap,
-        identity: &H::Identity,
-        entry: Arc<Entry<H>>,
+        handler: &dyn Handler,
+        session: Arc<HttpSession>,
         request: Request<'_>,
-        params: &Params<'_>,
     ) -> Response<Body> {
-        let job = match self.legacy_step(identity, &entry.lane, request, params) {
-            Step::Run(job) => job,
-            Step::Answer(reply) => return reply.into(),
+        let request = match self.parse_legacy(handler, &session.legacy, request) {
+            Ok(request) => request,
+            Err(reply) => return reply.into(),
         };
-        let flight = match entry.lane.flights.begin(&job.id) {
-            Ok(flight) => flight,
-            Err(error) => return refuse(StatusCode::OK, Some(&job.id), &error),
+        let guard = match session.legacy.in_flight.begin(&request.id) {
+            Ok(guard) => guard,
+            Err(error) => return refuse(StatusCode::OK, Some(&request.id), &error),
         };
-        let reach = if takes_events(headers) { Reach::Open } else { Reach::OnlyTheAnswer };
-        let caller = entry.lane.caller(reach, job.wishes.clone());
-        let mut live = self.live(&entry.lane, job, caller, flight.token());
+        let (mode, wait) = if takes_events(headers) {
+            (ResponseMode::Stream, STREAM_AFTER)
+        } else {
+            (ResponseMode::Single, Duration::MAX)
+        };
+        let mut task = self.start_legacy(&session.legacy, mode, request, guard.token());
         if prefers_events(headers) {
-            return self.stream(entry, live, flight, None);
+            return self.stream(session, task, guard, None);
         }
-        let patience = match reach {
-            Reach::Open => STREAM_AFTER,
-            Reach::OnlyTheAnswer => Duration::MAX,
-        };
-        match timeout(patience, live.next_or_pause()).await {
-            Ok(Some(Spoken::Last(reply))) => {
-                drop(flight);
-                self.inner.sessions.touch(&entry);
-                reply.into()
+        match timeout(wait, task.next()).await {
+            Ok(Next::Response(reply)) => {
+                drop(guard);
+                self.inner.sessions.touch(&session);
+                reply.delivered().await.into()
             }
-            Ok(Some(Spoken::Message(text, care))) => self.stream(entry, live, flight, Some((&text, care))),
-            // A stream shows whoever waits, and whatever stands in between, that the request is alive.
-            Ok(None) | Err(_) => self.stream(entry, live, flight, None),
+            Ok(Next::Message(text, delivery)) => self.stream(session, task, guard, Some((&text, delivery))),
+            // A stream shows the client, and the proxies in between, that the request is running.
+            Ok(Next::Released) | Err(_) => self.stream(session, task, guard, None),
         }
     }
 
-    /// Answers with events. From here on the request goes on whether somebody reads them or not.
+    /// Answers with events. From here on the request runs whether the client reads them or not.
     fn stream(
         &self,
-        entry: Arc<Entry<H>>,
-        live: Live<H>,
-        flight: Flight,
-        first: Option<(&str, Care)>,
+        session: Arc<HttpSession>,
+        task: RequestTask,
+        guard: InFlightGuard,
+        first: Option<(&str, Delivery)>,
     ) -> Response<Body> {
-        let presence = live.presence();
-        let stream = entry.streams.open(presence.clone());
-        if primed(&entry.lane) {
-            entry.streams.prime(stream);
+        let stream = session.logs.open();
+        if sends_priming_event(&session) {
+            session.logs.prime(stream);
         }
-        if let Some((first, care)) = first {
-            entry.streams.push(stream, first, care);
+        if let Some((first, delivery)) = first {
+            session.logs.push(stream, first, delivery, None);
         }
-        let reader = entry.streams.read(Place { stream, event: 0 });
-        // The client is there as long as it reads.
-        presence.inspect(|presence| presence.leave());
+        let reader = session.logs.read(EventPosition { stream, event: 0 });
         let server = self.clone();
-        tokio::spawn(async move { server.pump(&entry, live, flight, stream).await });
+        tokio::spawn(async move { server.pump(&session, task, guard, stream).await });
         match reader {
-            Some(reader) => EventStream::new(Resumable(reader)).into_response(),
+            Some(reader) => EventStream::new(reader).into_response(),
             None => super::unknown_session(None).into(),
         }
     }
 
-    async fn pump(&self, entry: &Entry<H>, mut live: Live<H>, flight: Flight, stream: u64) {
+    async fn pump(&self, session: &HttpSession, mut task: RequestTask, guard: InFlightGuard, stream: u64) {
         let reply = loop {
-            match live.next_or_pause().await {
-                Some(Spoken::Message(text, care)) => entry.streams.push(stream, &text, care),
-                // Only a client that was given an id to come back with can be let go.
-                None if primed(&entry.lane) => entry.streams.let_go(stream),
-                None => {}
-                Some(Spoken::Last(reply)) => break reply,
+            match task.next().await {
+                Next::Message(text, delivery) => session.logs.push(stream, &text, delivery, None),
+                // Only a client that was given an id to come back with can be disconnected.
+                Next::Released if sends_priming_event(session) => session.logs.release(stream),
+                Next::Released => {}
+                Next::Response(reply) => break reply,
             }
         };
-        // The id must be free before the client can see its answer.
-        drop(flight);
-        entry.streams.push(stream, &reply.text, Care::MustArrive);
-        entry.streams.end(stream);
-        self.inner.sessions.touch(entry);
+        // The id must be free before the client can see the response.
+        drop(guard);
+        session.logs.push(stream, &reply.text, Delivery::Required, reply.receipt);
+        session.logs.end(stream);
+        if self.inner.log_budget.is_exceeded() {
+            self.inner.sessions.expire_streams(STREAM_KEPT_WHEN_FULL);
+        }
+        self.inner.sessions.touch(session);
     }
 
     pub(super) async fn post_initialize(
         &self,
-        identity: &H::Identity,
+        handler: &Arc<dyn Handler>,
         request: &Request<'_>,
-        params: &Params<'_>,
     ) -> Response<Body> {
-        // Asked before the handler makes the session, so that no change is missed in between.
-        let common = Common::new(self.inner.handler.changes());
-        let lane = match self.handshake(identity, params).await {
-            Ok(lane) => lane,
+        // Subscribed before the handler opens the session, so that no change is missed in between.
+        let stream = SessionStream::new(self.changes());
+        let in_flight = InFlightRequests::new(SESSION_IN_FLIGHT);
+        let legacy = self.handshake(&**handler, &request.params, in_flight, self.client_number(), None).await;
+        let legacy = match legacy {
+            Ok(legacy) => Arc::new(legacy),
             Err(error) => return refuse(StatusCode::OK, Some(&request.id), &error),
         };
-        let version = lane.version;
-        let streams = Streams::new(Arc::clone(&self.inner.replay));
-        let (id, evicted) = self.inner.sessions.insert(identity.clone(), lane, streams, common);
+        let version = legacy.version;
+        let logs = EventLogs::new(Arc::clone(&self.inner.log_budget));
+        let (id, evicted) = self.inner.sessions.insert(Arc::clone(handler), legacy, logs, stream);
         if let Some(evicted) = evicted {
             tracing::warn!("too many MCP sessions; the one that was idle for longest was closed");
-            self.dismiss(&evicted);
+            self.terminate(&evicted);
         }
-        let mut response = Response::from(self.welcome(identity, &request.id, version));
+        let mut response = Response::from(self.welcome(&**handler, &request.id, version));
         if let Ok(value) = HeaderValue::from_str(&id.simple().to_string()) {
             response.headers_mut().insert(SESSION_HEADER, value);
         }
         response
     }
 
-    async fn handshake(&self, identity: &H::Identity, params: &Params<'_>) -> Result<Lane<H>, ErrorObject> {
-        let version = Version::negotiate(&params.asked_version()?);
-        let capabilities = Arc::new(params.declared());
-        let peer = Peer { identity, version, client: params.client(), capabilities: &capabilities };
-        let session = self.inner.handler.open(peer).await?;
-        Ok(Lane {
-            session,
-            version,
-            flights: Flights::new(SESSION_IN_FLIGHT),
-            capabilities,
-            number: self.number(),
-            questions: Arc::default(),
-            habits: Arc::new(Habits::new(self.inner.handler.features(identity).logging)),
-        })
-    }
-
     pub(super) fn get_stream(
         &self,
         headers: &HeaderMap,
-        identity: &H::Identity,
-        entry: &Arc<Entry<H>>,
+        handler: &dyn Handler,
+        session: &Arc<HttpSession>,
     ) -> Response<Body> {
-        let place = match headers.get(LAST_EVENT) {
-            Some(id) => id.to_str().ok().and_then(|id| entry.streams.place(id)),
-            None => Some(entry.streams.now(ring::COMMON)),
+        let position = match headers.get(LAST_EVENT) {
+            Some(id) => id.to_str().ok().and_then(|id| session.logs.position(id)),
+            None => Some(session.logs.end_position(SESSION_STREAM)),
         };
-        let Some(place) = place else {
+        let Some(position) = position else {
             let message = "this stream cannot be resumed any more; leave Last-Event-ID out to open a new one";
             return refuse(StatusCode::BAD_REQUEST, None, &ErrorObject::invalid_request(message));
         };
-        let Some(reader) = entry.streams.read(place) else { return super::unknown_session(None).into() };
-        if place.stream != ring::COMMON {
-            return EventStream::new(Resumable(reader)).into_response();
+        let Some(reader) = session.logs.read(position) else { return super::unknown_session(None).into() };
+        if position.stream != SESSION_STREAM {
+            return EventStream::new(reader).into_response();
         }
-        if primed(&entry.lane) {
-            entry.streams.prime(ring::COMMON);
+        if sends_priming_event(session) {
+            session.logs.prime(SESSION_STREAM);
         }
-        let features = self.inner.handler.features(identity);
-        EventStream::new(CommonEvents::new(self.clone(), Arc::clone(entry), features, reader)).into_response()
+        EventStream::new(SessionEvents::open(self, session, handler.features(), reader)).into_response()
     }
 }
 
-/// Whether streams begin with an event that has an id and no message. Clients before 2025-11-25 take it for a broken one.
-fn primed<H: Handler>(lane: &Lane<H>) -> bool {
-    lane.version >= Version::V2025_11_25
+/// Whether streams begin with an event that has an id and no message. Clients before 2025-11-25 refuse it.
+fn sends_priming_event(session: &HttpSession) -> bool {
+    session.legacy.version >= Version::V2025_11_25
 }
 
-/// The events of a request's stream.
-struct Resumable(Reader);
-
-impl Source for Resumable {
+impl Source for EventReader {
     async fn next(&mut self) -> Option<Bytes> {
-        self.0.next().await
+        self.next().await
     }
 }

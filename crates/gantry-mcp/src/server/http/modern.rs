@@ -1,19 +1,17 @@
-//! Requests that stand alone.
+//! Requests without a session.
 
 use super::{refuse, takes_events};
 use crate::{
     ErrorObject,
-    envelope::{Id, Request},
-    exchange::Capabilities,
+    envelope::Request,
     server::{
-        Body, EventStream, Handler, Live, Peer, Server, Step, Work,
+        Body, EventStream, Handler, Reply, Server,
         body::{Source, message},
-        listen::{Listening, Wanted},
-        live::Spoken,
+        dispatch::ModernClient,
+        listen::Listening,
         modern,
-        params::Params,
-        request::Task,
-        start::ModernClient,
+        request::Operation,
+        request_task::{Next, RequestTask},
     },
 };
 use bytes::Bytes;
@@ -21,108 +19,111 @@ use http::{HeaderMap, Response, StatusCode};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-impl<H: Handler> Server<H> {
+impl Server {
     pub(super) async fn post_modern(
         &self,
         headers: &HeaderMap,
-        identity: &H::Identity,
+        handler: &Arc<dyn Handler>,
         request: Request<'_>,
-        params: &Params<'_>,
     ) -> Response<Body> {
-        let work = match self.modern_step(identity, &request, params, Some(headers)) {
-            Step::Answer(reply) => return reply.into(),
-            Step::Run(work) => work,
+        if let Some(reply) = self.check_modern(&**handler, &request, Some(headers)) {
+            return reply.into();
+        }
+        if request.method == "subscriptions/listen" {
+            return self.post_listen(headers, &**handler, &request).await;
+        }
+        let parsed = match self.parse_modern(&**handler, &request) {
+            Ok(parsed) => parsed,
+            Err(reply) => return reply.into(),
         };
-        let capabilities = Arc::new(params.declared_here());
-        let session = match self.standing(identity, params, &capabilities).await {
+        let session = match handler.shared_session().await {
             Ok(session) => session,
-            Err(error) => return refuse(modern::status(&error), Some(work.id()), &error),
+            Err(error) => return refuse(modern::status(&error), Some(&request.id), &error),
         };
-        let job = match work {
-            Work::Job(job) => job,
-            Work::Listen(id, wanted) => return self.listen(headers, session, id, wanted).await,
-        };
-        if let Task::Call(call) = &job.task {
-            let wanted = self.inner.handler.header_params(&session, &call.name);
+        if let Operation::Call(call, _) = &parsed.operation {
+            let wanted = session.header_params(&call.tool);
             if let Err(error) = modern::check_arguments(headers, &wanted, call.arguments.as_deref()) {
-                return refuse(StatusCode::BAD_REQUEST, Some(&job.id), &error);
+                return refuse(StatusCode::BAD_REQUEST, Some(&request.id), &error);
             }
         }
-        let client =
-            ModernClient { identity, capabilities, number: self.number(), cancel: CancellationToken::new() };
-        match self.modern_live(&session, job, &request.method, params, client) {
-            Ok(live) => self.answer_live(headers, live).await,
+        let (number, cancel) = (self.client_number(), CancellationToken::new());
+        match self.start_modern(ModernClient { handler, session, number, cancel }, parsed, &request) {
+            Ok(task) => respond(headers, task).await,
             Err(reply) => reply.into(),
         }
     }
 
-    async fn answer_live(&self, headers: &HeaderMap, mut live: Live<H>) -> Response<Body> {
-        if !takes_events(headers) {
-            return live.last().await.into();
-        }
-        match live.next().await {
-            Spoken::Last(reply) => reply.into(),
-            Spoken::Message(text, _) => {
-                live.detach();
-                EventStream::new(Events { first: Some(message(&text)), live: Some(live) }).into_response()
-            }
-        }
-    }
-
-    async fn standing(
-        &self,
-        identity: &H::Identity,
-        params: &Params<'_>,
-        capabilities: &Capabilities,
-    ) -> Result<Arc<H::Session>, ErrorObject> {
-        let version = crate::Version::MODERN;
-        self.inner.handler.standing(Peer { identity, version, client: params.client(), capabilities }).await
-    }
-
-    async fn listen(
+    async fn post_listen(
         &self,
         headers: &HeaderMap,
-        session: Arc<H::Session>,
-        id: Id<'static>,
-        wanted: Wanted,
+        handler: &dyn Handler,
+        request: &Request<'_>,
     ) -> Response<Body> {
+        let listen = match self.parse_listen(handler, request) {
+            Ok(listen) => listen,
+            Err(reply) => return reply.into(),
+        };
+        let session = match handler.shared_session().await {
+            Ok(session) => session,
+            Err(error) => return refuse(modern::status(&error), Some(&request.id), &error),
+        };
         if !takes_events(headers) {
             let error = ErrorObject::invalid_request(
                 "subscriptions/listen is answered with text/event-stream; accept it",
             );
-            return refuse(StatusCode::NOT_ACCEPTABLE, Some(&id), &error);
+            return refuse(StatusCode::NOT_ACCEPTABLE, Some(&request.id), &error);
         }
-        let stop = self.inner.hang_up.clone();
-        EventStream::new(Listening::begin(self.clone(), session, id, wanted, stop).await).into_response()
+        let stop = self.inner.close_streams.clone();
+        let id = request.id.clone().into_owned();
+        EventStream::new(Listening::begin(self, session, id, listen, stop).await).into_response()
     }
 }
 
-impl Work {
-    fn id(&self) -> &Id<'static> {
-        match self {
-            Self::Job(job) => &job.id,
-            Self::Listen(id, _) => id,
+async fn respond(headers: &HeaderMap, mut task: RequestTask) -> Response<Body> {
+    if !takes_events(headers) {
+        return task.response().await.delivered().await.into();
+    }
+    loop {
+        match task.next().await {
+            Next::Response(reply) => return reply.delivered().await.into(),
+            Next::Message(text, _) => {
+                // A client that does not read must not hold up the work that others wait for.
+                task.detach();
+                let events = TaskEvents { first: Some(message(&text)), task, reply: None, ended: false };
+                return EventStream::new(events).into_response();
+            }
+            Next::Released => {}
         }
     }
 }
 
-/// The events of a request that speaks before its answer. Dropping them cancels it.
-struct Events<H: Handler> {
+/// The events of a request that sends messages before its response. Dropping them cancels it.
+struct TaskEvents {
     first: Option<Bytes>,
-    live: Option<Live<H>>,
+    task: RequestTask,
+    reply: Option<Reply>,
+    ended: bool,
 }
 
-impl<H: Handler> Source for Events<H> {
+impl Source for TaskEvents {
     async fn next(&mut self) -> Option<Bytes> {
         if let Some(first) = self.first.take() {
             return Some(first);
         }
-        match self.live.as_mut()?.next().await {
-            Spoken::Message(text, _) => Some(message(&text)),
-            Spoken::Last(reply) => {
-                self.live = None;
-                Some(message(&reply.text))
+        while !self.ended {
+            if let Some(reply) = &mut self.reply {
+                if let Some(receipt) = &mut reply.receipt {
+                    receipt.await;
+                }
+                self.ended = true;
+                return self.reply.take().map(|reply| message(&reply.text));
+            }
+            match self.task.next().await {
+                Next::Message(text, _) => return Some(message(&text)),
+                Next::Released => {}
+                Next::Response(reply) => self.reply = Some(reply),
             }
         }
+        None
     }
 }

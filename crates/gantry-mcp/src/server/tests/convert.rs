@@ -3,57 +3,62 @@
 use super::{Fake, handshake, post};
 use crate::{
     ErrorObject, Version,
-    exchange::{Capabilities, Method},
+    exchange::{Capabilities, ForwardMethod},
     raw,
     server::{
-        convert::{self, Additions},
-        running::{Subject, Topic},
+        convert,
+        request::ResultKind,
+        response::{ResponseContext, ResponseWriter},
     },
 };
 use proptest::{collection::vec, prelude::*};
-use std::sync::Arc;
 
-const ADDITIONS: Additions<'static> = Additions { server_info: r#"{"name":"g"}"#, ttl_ms: 5 };
-
-fn about(topic: Topic, version: Version, capabilities: &str) -> Subject {
-    Subject { topic, version, capabilities: Arc::new(Capabilities::new(capabilities)) }
+fn converted_for(
+    capabilities: &str,
+    result: &str,
+    kind: ResultKind,
+    version: Version,
+) -> Result<String, ErrorObject> {
+    let writer = ResponseWriter { server_info: r#"{"name":"g"}"#.to_owned(), ttl_ms: 5 };
+    let capabilities = &Capabilities::new(capabilities);
+    let mut out = String::new();
+    convert::write(&mut out, result, &ResponseContext { kind, version, capabilities }, &writer).map(|()| out)
 }
 
-fn converted(result: &str, topic: Topic, version: Version) -> Result<String, ErrorObject> {
-    let mut out = String::new();
-    convert::write(&mut out, result, &about(topic, version, "{}"), ADDITIONS).map(|()| out)
+fn converted(result: &str, kind: ResultKind, version: Version) -> Result<String, ErrorObject> {
+    converted_for("{}", result, kind, version)
 }
 
 #[track_caller]
-fn check(result: &str, topic: Topic, version: Version, expected: &str) {
-    assert_eq!(converted(result, topic, version).unwrap(), expected);
+fn check(result: &str, kind: ResultKind, version: Version, expected: &str) {
+    assert_eq!(converted(result, kind, version).unwrap(), expected);
 }
 
 #[test]
 fn a_modern_client_is_told_the_kind_and_who_answers() {
     let modern = Version::MODERN;
     let info = r#""_meta":{"io.modelcontextprotocol/serverInfo":{"name":"g"}}"#;
-    check("{}", Topic::Call, modern, &format!(r#"{{"resultType":"complete",{info}}}"#));
+    check("{}", ResultKind::Call, modern, &format!(r#"{{"resultType":"complete",{info}}}"#));
     check(
         "{ \"content\" : [ 1.10 ] }",
-        Topic::Call,
+        ResultKind::Call,
         modern,
         &format!(r#"{{"resultType":"complete", "content" : [ 1.10 ] ,{info}}}"#),
     );
     check(
         r#"{"b":1E2,"resultType":"complete","a":0}"#,
-        Topic::Call,
+        ResultKind::Call,
         modern,
         &format!(r#"{{"b":1E2,"resultType":"complete","a":0,{info}}}"#),
     );
     // What an upstream said about itself was said to Gantry.
     check(
         r#"{"_meta":{"z":1.10,"io.modelcontextprotocol/serverInfo":{"name":"up"},"a":{}},"content":[]}"#,
-        Topic::Call,
+        ResultKind::Call,
         modern,
         r#"{"resultType":"complete","_meta":{"z":1.10,"a":{},"io.modelcontextprotocol/serverInfo":{"name":"g"}},"content":[]}"#,
     );
-    let read = Topic::Other(Method::ReadResource);
+    let read = ResultKind::Forward(ForwardMethod::ReadResource);
     check(
         "{\"contents\":[]}",
         read,
@@ -79,27 +84,27 @@ fn a_legacy_client_gets_nothing_that_its_version_does_not_know() {
     let result = r#"{"content":[{"type":"text","text":"1.10"}],"structuredContent":[1.10],"resultType":"complete","x":{"ttlMs":1},"ttlMs":0,"cacheScope":"private","_meta":{"io.modelcontextprotocol/serverInfo":{}}}"#;
     let text = r#"{"content":[{"type":"text","text":"1.10"}],"x":{"ttlMs":1}}"#;
     for version in Version::ALL.into_iter().filter(|version| !version.is_modern()) {
-        check(result, Topic::Call, version, text);
+        check(result, ResultKind::Call, version, text);
     }
     let object = r#"{"structuredContent":{"a":1.10}}"#;
-    check(object, Topic::Call, Version::V2025_06_18, object);
-    check(object, Topic::Call, Version::V2025_03_26, "{}");
+    check(object, ResultKind::Call, Version::V2025_06_18, object);
+    check(object, ResultKind::Call, Version::V2025_03_26, "{}");
     check(
         r#"{"_meta":{"a":1,"io.modelcontextprotocol/x":1}}"#,
-        Topic::Call,
+        ResultKind::Call,
         Version::V2025_06_18,
         r#"{"_meta":{"a":1}}"#,
     );
     // Escapes do not hide what must go.
     check(
         r#"{"_meta":{"io.modelcontext\u0070rotocol/x":1},"\u0072esultType":"complete"}"#,
-        Topic::Call,
+        ResultKind::Call,
         Version::V2025_06_18,
         "{}",
     );
     // Nothing to change, nothing touched, white space included.
     let untouched = "{ \"content\" :\n[ ] , \"_meta\":{ } }";
-    check(untouched, Topic::Call, Version::V2025_06_18, untouched);
+    check(untouched, ResultKind::Call, Version::V2025_06_18, untouched);
 }
 
 #[test]
@@ -108,11 +113,11 @@ fn links_become_texts_where_links_are_unknown() {
     let text = r#"{"type":"text","text":"n: a:1 (d \"q\")"}"#;
     let other = r#"{"type":"image","data":"resource_link"}"#;
     let call = format!(r#"{{"content":[{link},{other}]}}"#);
-    check(&call, Topic::Call, Version::V2025_03_26, &format!(r#"{{"content":[{text},{other}]}}"#));
-    check(&call, Topic::Call, Version::V2025_06_18, &call);
+    check(&call, ResultKind::Call, Version::V2025_03_26, &format!(r#"{{"content":[{text},{other}]}}"#));
+    check(&call, ResultKind::Call, Version::V2025_06_18, &call);
     let prompt =
         |content: &str| format!(r#"{{"messages":[{{"role":"user","content":{content},"x":1.10}}]}}"#);
-    let get = Topic::Other(Method::GetPrompt);
+    let get = ResultKind::Forward(ForwardMethod::GetPrompt);
     check(&prompt(link), get, Version::V2024_11_05, &prompt(text));
     check(&prompt(link), get, Version::V2025_06_18, &prompt(link));
 }
@@ -122,13 +127,11 @@ fn kinds_of_results_that_a_client_did_not_ask_for_are_refused() {
     let task = r#"{"resultType":"task","taskId":"t","ttlMs":null}"#;
     for version in [Version::MODERN, Version::V2025_11_25] {
         for result in [task, r#"{"resultType":"input_required"}"#, r#"{"resultType":"new"}"#, "[]", "7", ""] {
-            assert_eq!(converted(result, Topic::Call, version).unwrap_err().code, -32603, "{result}");
+            assert_eq!(converted(result, ResultKind::Call, version).unwrap_err().code, -32603, "{result}");
         }
     }
-    let mut out = String::new();
-    let declared =
-        about(Topic::Call, Version::MODERN, r#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#);
-    convert::write(&mut out, task, &declared, ADDITIONS).unwrap();
+    let tasks = r#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#;
+    let out = converted_for(tasks, task, ResultKind::Call, Version::MODERN).unwrap();
     assert!(out.starts_with(r#"{"resultType":"task","taskId":"t","ttlMs":null,"_meta""#), "{out}");
 }
 
@@ -201,18 +204,18 @@ proptest! {
     #[test]
     fn nothing_else_is_lost_or_rewritten_on_the_way(
         members in vec((key(), value()), 0..6),
-        topic in prop_oneof![
-            Just(Topic::Call), Just(Topic::Other(Method::ReadResource)), Just(Topic::Other(Method::GetPrompt)),
+        kind in prop_oneof![
+            Just(ResultKind::Call), Just(ResultKind::Forward(ForwardMethod::ReadResource)), Just(ResultKind::Forward(ForwardMethod::GetPrompt)),
         ],
     ) {
         let result = object(&members);
         for version in [Version::V2025_06_18, Version::V2025_11_25, Version::MODERN] {
-            let there = converted(&result, topic, version).unwrap();
+            let there = converted(&result, kind, version).unwrap();
             prop_assert!(serde_json::from_str::<serde::de::IgnoredAny>(&there).is_ok(), "{there}");
             prop_assert_eq!(lasting(&there), lasting(&result));
             prop_assert_eq!(foreign_meta(&there), foreign_meta(&result));
             // From the other era and back, the same is left.
-            let back = converted(&there, topic, Version::LAST_LEGACY).unwrap();
+            let back = converted(&there, kind, Version::LAST_LEGACY).unwrap();
             prop_assert_eq!(lasting(&back), lasting(&result));
         }
     }

@@ -1,10 +1,10 @@
 //! Connections that carry messages both ways: questions, news, parking and listening on one of them; and HTTP+SSE.
 
-use super::{Events, Fake, error_code, said};
+use super::{Events, Fake, TestServer, error_code, said};
 use crate::{
     client::ListKind,
-    limits::{CONNECTIONS, STDIO_DRAIN, STDIO_LAST_WORDS},
-    server::{Change, Server, connection::Connection},
+    limits::{CONNECTIONS, STDIO_CLOSE_TIMEOUT, STDIO_DRAIN},
+    server::{Change, connection::Connection},
 };
 use bytes::Bytes;
 use futures_util::stream::unfold;
@@ -20,7 +20,7 @@ const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","param
 const ASK: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask"}}"#;
 
 struct Client {
-    server: Server<Fake>,
+    server: TestServer,
     input: mpsc::Sender<Vec<u8>>,
     output: mpsc::Receiver<String>,
 }
@@ -219,7 +219,7 @@ async fn a_client_that_does_not_read_does_not_keep_the_server_from_stopping() {
     let begun = Instant::now();
     timeout(Duration::from_secs(60), server.shutdown()).await.unwrap();
     assert_eq!(server.handler().closed.load(std::sync::atomic::Ordering::SeqCst), 1);
-    assert!(begun.elapsed() <= STDIO_DRAIN + STDIO_LAST_WORDS);
+    assert!(begun.elapsed() <= STDIO_DRAIN + STDIO_CLOSE_TIMEOUT);
     drop(outgoing);
 }
 
@@ -228,7 +228,8 @@ async fn requests_that_have_ended_leave_nothing_behind() {
     let (answers, mut output) = mpsc::channel(64);
     let (input, incoming) = mpsc::channel::<Vec<u8>>(64);
     let incoming = unfold(incoming, |mut incoming| async move { Some((incoming.recv().await?, incoming)) });
-    let mut connection = Connection::new(Fake::full(), "guest", answers);
+    let server = Fake::full();
+    let mut connection = Connection::new(server.server.clone(), server.client("guest"), answers);
     let client = async {
         for id in 0..20 {
             let listen = format!(

@@ -1,7 +1,7 @@
 //! Whatever comes in, what goes out is an answer of JSON-RPC or nothing.
 
-use super::{Fake, handshake, headers};
-use crate::server::{Body, Server};
+use super::{Fake, TestServer, handshake, headers};
+use crate::server::Body;
 use bytes::Bytes;
 use http::Response;
 use proptest::{collection::vec, prelude::*};
@@ -63,7 +63,7 @@ fn check_response(response: &Response<Body>) {
     assert!(body.is_empty() || is_well_formed(body), "{response:?}");
 }
 
-async fn check_http(server: &Server<Fake>, body: &[u8]) {
+async fn check_http(server: &TestServer, body: &[u8]) {
     let session = handshake(server, "guest", "2025-03-26").await;
     for sent in [
         headers(&[]),
@@ -78,7 +78,7 @@ async fn check_http(server: &Server<Fake>, body: &[u8]) {
     }
 }
 
-async fn check_stdio(server: &Server<Fake>, input: &[u8]) {
+async fn check_stdio(server: &TestServer, input: &[u8]) {
     let (mut output, writer) = tokio::io::duplex(1 << 20);
     let mut said = Vec::new();
     let reading = tokio::io::AsyncReadExt::read_to_end(&mut output, &mut said);

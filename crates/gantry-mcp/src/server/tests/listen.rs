@@ -1,10 +1,7 @@
 //! `subscriptions/listen`: what is granted, what is told, and how it ends.
 
-use super::{Events, Fake, answer, error_code, post};
-use crate::{
-    client::ListKind,
-    server::{Change, Server},
-};
+use super::{Events, Fake, TestServer, answer, error_code, post};
+use crate::{client::ListKind, server::Change};
 
 const SENT: [(&str, &str); 2] =
     [("mcp-protocol-version", "2026-07-28"), ("mcp-method", "subscriptions/listen")];
@@ -21,7 +18,7 @@ fn filter(filter: &str) -> String {
 
 const ID: &str = r#""_meta":{"io.modelcontextprotocol/subscriptionId":"\u0073"}"#;
 
-async fn listen(server: &Server<Fake>, wanted: &str) -> Events {
+async fn listen(server: &TestServer, wanted: &str) -> Events {
     Events::of(answer(server, &SENT, &filter(wanted)).await)
 }
 
@@ -77,7 +74,7 @@ async fn a_server_that_stops_answers_the_request() {
     let server = Fake::full();
     let mut events = listen(&server, "{}").await;
     events.message().await;
-    server.hang_up();
+    server.close_streams();
     let last = events.message().await;
     assert!(last.starts_with(r#"{"jsonrpc":"2.0","id":"\u0073","result":{"resultType":"complete","_meta":{"io.modelcontextprotocol/subscriptionId":"\u0073","#), "{last}");
     assert_eq!(events.frame().await, None);
@@ -96,7 +93,7 @@ async fn what_was_watched_is_given_back() {
 }
 
 /// What the handler was asked, in any order.
-fn asked(server: &Server<Fake>) -> Vec<String> {
+fn asked(server: &TestServer) -> Vec<String> {
     let mut asked = server.handler().asked();
     asked.sort();
     asked

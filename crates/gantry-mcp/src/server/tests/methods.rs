@@ -5,12 +5,12 @@ use super::{Fake, error_code, handshake, post};
 const TASKS: &str = r#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#;
 const INFO: &str = r#""io.modelcontextprotocol/serverInfo":{"name":"fake","version":"1"}"#;
 
-async fn legacy(server: &super::Server<Fake>, session: &str, method: &str, params: &str) -> String {
+async fn legacy(server: &super::TestServer, session: &str, method: &str, params: &str) -> String {
     let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{{params}}}}}"#);
     post(server, &[("mcp-session-id", session)], &body).await
 }
 
-async fn modern(server: &super::Server<Fake>, method: &'static str, params: &str, name: &str) -> String {
+async fn modern(server: &super::TestServer, method: &'static str, params: &str, name: &str) -> String {
     let meta = format!(
         r#""_meta":{{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{TASKS}}}"#
     );

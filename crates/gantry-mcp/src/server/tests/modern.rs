@@ -42,7 +42,6 @@ async fn tools_are_listed_with_cache_hints() {
             r#"200 {{"jsonrpc":"2.0","id":1,"result":{{"resultType":"complete","tools":{TOOLS},"ttlMs":0,"cacheScope":"private",{SERVER_INFO}}}}}}}"#
         )
     );
-    assert_eq!(*server.handler().peers.lock().unwrap(), ["guest 2026-07-28 m"]);
     assert_eq!(server.sessions(), 0);
 }
 
@@ -61,8 +60,9 @@ async fn a_call_carries_type_structure_and_meta() {
     let params = format!(r#"{META},"name":"rich","arguments":{{}}"#);
     let answer =
         post(&Fake::server(), &[VERSION, CALL, ("mcp-name", "rich")], &request("tools/call", &params)).await;
+    let (meta, info) = SERVER_INFO.split_once('{').unwrap();
     assert!(answer.ends_with(&format!(
-        r#"],"structuredContent":{{}},"isError":false,{SERVER_INFO},"b/x":1e2,"a":[ 1 ]}}}}}}"#
+        r#"],"structuredContent":{{}},"isError":false,{meta}{{"b/x":1e2,"a":[ 1 ],{info}}}}}}}"#
     )));
     assert_eq!(answer.matches("serverInfo").count(), 1);
 }

@@ -179,14 +179,14 @@ impl Home {
         gantry_core::raw::string_member(shaped.content().unwrap(), "taskId").unwrap().into_owned()
     }
 
-    async fn ask(&self, session: &Arc<Session>, method: Method, params: Value) -> Result<String, i32> {
+    async fn ask(&self, session: &Arc<Session>, method: ForwardMethod, params: Value) -> Result<String, i32> {
         let turn = RequestContext { client: Arc::new(NoClient::default()), cancel: CancellationToken::new() };
-        let request = Outgoing { method, params: params.to_string(), meta: None, turn };
+        let request = ForwardRequest { method, params: params.to_string(), meta: None, context: turn };
         self.rt.request(session, request).await.map_err(|error| error.code)
     }
 
     async fn look(&self, session: &Arc<Session>, task: &str) -> Result<String, i32> {
-        self.ask(session, Method::TaskGet, json!({ "taskId": task })).await
+        self.ask(session, ForwardMethod::TaskGet, json!({ "taskId": task })).await
     }
 
     fn status(&self) -> gantry_provider::ProviderStatus {
@@ -284,7 +284,9 @@ async fn a_server_that_does_not_answer_unsubscribe_does_not_hold_up_the_end() {
     let home = Home::new(tcp(&[&upstream.address])).await;
     let session = home.session().await;
     for n in 0..3 {
-        home.ask(&session, Method::Subscribe, json!({ "uri": format!("gantry:s/a:{n}") })).await.unwrap();
+        home.ask(&session, ForwardMethod::Subscribe, json!({ "uri": format!("gantry:s/a:{n}") }))
+            .await
+            .unwrap();
     }
     home.rt.close_session(&session).await;
     assert!(home.rt.drain(Duration::from_secs(4)).await, "one answer that does not come takes 5 s");

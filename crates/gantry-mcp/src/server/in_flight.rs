@@ -1,4 +1,4 @@
-//! The requests that are under way in one session or connection, so that they can be cancelled by their id.
+//! The requests that are running in one session or connection, so that they can be cancelled by their id.
 
 use crate::{ErrorObject, envelope::Id};
 use std::{
@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 /// All requests in flight of one session or connection.
 #[derive(Debug, Clone)]
-pub(super) struct Flights {
+pub(super) struct InFlightRequests {
     shared: Arc<Mutex<HashMap<Box<str>, Entry>>>,
     all: CancellationToken,
     limit: usize,
@@ -18,16 +18,17 @@ pub(super) struct Flights {
 #[derive(Debug)]
 struct Entry {
     cancel: CancellationToken,
-    withdrawn: bool,
+    /// Whether the client has cancelled it and must not be sent a response.
+    cancelled_by_client: bool,
 }
 
-impl Flights {
+impl InFlightRequests {
     pub(super) fn new(limit: usize) -> Self {
         Self { shared: Arc::default(), all: CancellationToken::new(), limit }
     }
 
-    /// Notes that a request begins.
-    pub(super) fn begin(&self, id: &Id<'_>) -> Result<Flight, ErrorObject> {
+    /// Registers a request until the guard is dropped.
+    pub(super) fn begin(&self, id: &Id<'_>) -> Result<InFlightGuard, ErrorObject> {
         let key: Box<str> = id.key().into();
         let mut entries = lock(&self.shared);
         if entries.contains_key(&key) {
@@ -38,20 +39,20 @@ impl Flights {
             return Err(too_many(self.limit));
         }
         let cancel = self.all.child_token();
-        entries.insert(key.clone(), Entry { cancel: cancel.clone(), withdrawn: false });
+        entries.insert(key.clone(), Entry { cancel: cancel.clone(), cancelled_by_client: false });
         drop(entries);
-        Ok(Flight { shared: Arc::clone(&self.shared), key, cancel })
+        Ok(InFlightGuard { shared: Arc::clone(&self.shared), key, cancel })
     }
 
-    /// Cancels one request for the client. An unknown id is no error: the answer may have crossed the cancel.
-    pub(super) fn withdraw(&self, id: &Id<'_>) {
+    /// Cancels one request for the client. An unknown id is no error: the response may have crossed the cancellation.
+    pub(super) fn cancel(&self, id: &Id<'_>) {
         if let Some(entry) = lock(&self.shared).get_mut(id.key()) {
-            entry.withdrawn = true;
+            entry.cancelled_by_client = true;
             entry.cancel.cancel();
         }
     }
 
-    /// Cancels everything that runs and everything that begins from now on.
+    /// Cancels all requests that run and all that begin from now on.
     pub(super) fn cancel_all(&self) {
         self.all.cancel();
     }
@@ -61,38 +62,37 @@ impl Flights {
     }
 }
 
-/// One request that is under way. It ends when this is dropped.
+/// One request in flight.
 #[derive(Debug)]
-pub(super) struct Flight {
+pub(super) struct InFlightGuard {
     shared: Arc<Mutex<HashMap<Box<str>, Entry>>>,
     key: Box<str>,
     cancel: CancellationToken,
 }
 
-impl Flight {
+impl InFlightGuard {
     pub(super) fn token(&self) -> CancellationToken {
         self.cancel.clone()
     }
 
-    /// Whether the client has withdrawn the request and must not be sent an answer.
-    pub(super) fn is_withdrawn(&self) -> bool {
-        lock(&self.shared).get(&self.key).is_some_and(|entry| entry.withdrawn)
+    pub(super) fn is_cancelled_by_client(&self) -> bool {
+        lock(&self.shared).get(&self.key).is_some_and(|entry| entry.cancelled_by_client)
     }
 }
 
-impl Drop for Flight {
+impl Drop for InFlightGuard {
     fn drop(&mut self) {
         lock(&self.shared).remove(&self.key);
     }
 }
 
-/// The refusal of a request for which there is no room.
+/// The refusal of a request beyond the limit.
 pub(super) fn too_many(limit: usize) -> ErrorObject {
     let message = format!("{limit} requests are running already; wait until one of them is answered");
     ErrorObject::invalid_request(message)
 }
 
-/// A thread that panicked inside left the map whole: every change to it is one call.
+/// Every change to the map is one call, so a panic of another thread leaves it whole.
 fn lock(shared: &Mutex<HashMap<Box<str>, Entry>>) -> MutexGuard<'_, HashMap<Box<str>, Entry>> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,10 +1,7 @@
 //! Questions to clients of 2026-07-28: asked by a result, answered by the same request sent again.
 
-use super::{Events, Fake, answer, error_code, headers, post, shown};
-use crate::{
-    limits::{PARKED_PER_IDENTITY, QUESTION_WAIT},
-    server::Server,
-};
+use super::{Events, Fake, TestServer, answer, error_code, headers, post, shown};
+use crate::limits::{PARKED_PER_IDENTITY, QUESTION_WAIT};
 use bytes::Bytes;
 use serde_json::Value;
 use tokio::time::advance;
@@ -44,11 +41,11 @@ fn retry(params: &str, responses: &str, state: &str) -> String {
     call(2, &format!(r#"{params},"inputResponses":{responses},"requestState":"{state}""#))
 }
 
-async fn post_as(server: &Server<Fake>, identity: &'static str, body: &str) -> String {
+async fn post_as(server: &TestServer, identity: &'static str, body: &str) -> String {
     shown(&server.post(&headers(&SENT), &identity, Bytes::copy_from_slice(body.as_bytes())).await)
 }
 
-fn runs(server: &Server<Fake>) -> usize {
+fn runs(server: &TestServer) -> usize {
     server.handler().tokens.lock().unwrap().len()
 }
 
@@ -271,7 +268,7 @@ async fn hanging_up_while_the_answers_are_worked_on_cancels() {
 async fn a_server_that_stops_waits_for_no_client_to_come_back() {
     let server = Fake::server();
     state(&post(&server, &SENT, &call(1, ASK)).await);
-    server.hang_up();
+    server.close_streams();
     assert!(server.handler().last_token().is_cancelled());
     assert!(post(&server, &SENT, &call(1, ASK)).await.contains("nobody is there to answer"));
 }

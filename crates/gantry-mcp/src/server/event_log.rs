@@ -1,0 +1,329 @@
+//! The events of the streams of a legacy session, so that a client whose stream broke can resume it.
+//!
+//! Streams belong to a session, which only its own client can find. The id of an event names the session besides the
+//! stream and the position in it, so that an id of another session is unknown.
+//!
+//! Requests to the client and responses are kept for replay after they were sent while there is room; before, they are
+//! kept while their request runs, regardless of limits. Other messages are not replayed. When the events of all sessions
+//! are too large, streams that have ended are dropped early.
+
+use super::{
+    body::{Framed, event},
+    connected_client::Delivery,
+    handler::Receipt,
+};
+use crate::limits::{RETRY_MS, SESSION_STREAMS, STREAM_BYTES, STREAM_EVENTS};
+use bytes::Bytes;
+use std::{
+    collections::{BTreeMap, VecDeque},
+    fmt,
+    pin::pin,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+use tokio::{sync::Notify, time::Instant};
+use uuid::Uuid;
+
+/// The stream that belongs to no request.
+pub(super) const SESSION_STREAM: u64 = 0;
+
+/// Bytes of the events of all sessions, and their limit.
+#[derive(Debug)]
+pub(super) struct LogBudget {
+    pub(super) used: AtomicUsize,
+    pub(super) limit: usize,
+}
+
+impl LogBudget {
+    pub(super) fn is_exceeded(&self) -> bool {
+        self.used.load(Relaxed) > self.limit
+    }
+}
+
+/// The streams of one session.
+pub(super) struct EventLogs {
+    /// Tells the events of this session from those of others.
+    tag: String,
+    // Invariant: never held across an await.
+    state: Mutex<State>,
+    budget: Arc<LogBudget>,
+}
+
+#[derive(Default)]
+struct State {
+    streams: BTreeMap<u64, Stream>,
+    last: u64,
+    is_over: bool,
+}
+
+#[derive(Default)]
+struct Stream {
+    events: VecDeque<Event>,
+    /// The number of the last event.
+    last: u64,
+    /// The last event that was sent.
+    sent: u64,
+    ended: Option<Instant>,
+    /// The number of the current reader; a new reader replaces the one before.
+    reader: u64,
+    /// The reader that is to stop when it has sent everything so far.
+    released: Option<u64>,
+    changed: Arc<Notify>,
+}
+
+struct Event {
+    number: u64,
+    bytes: Bytes,
+    delivery: Delivery,
+    receipt: Option<Receipt>,
+}
+
+/// A position in a stream: after this event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct EventPosition {
+    pub(super) stream: u64,
+    pub(super) event: u64,
+}
+
+impl EventLogs {
+    pub(super) fn new(budget: Arc<LogBudget>) -> Arc<Self> {
+        let tag = Uuid::new_v4().simple().to_string();
+        Arc::new(Self { tag, state: Mutex::default(), budget })
+    }
+
+    /// Begins the stream of a request.
+    pub(super) fn open(&self) -> u64 {
+        let mut state = self.lock();
+        state.last += 1;
+        let id = state.last;
+        let surplus = (state.streams.len() + 1).saturating_sub(SESSION_STREAMS);
+        let ended = state.streams.iter().filter(|(_, stream)| stream.ended.is_some());
+        let oldest: Vec<u64> = ended.map(|(id, _)| *id).take(surplus).collect();
+        for old in oldest {
+            self.remove(&mut state, old);
+        }
+        state.streams.insert(id, Stream::default());
+        id
+    }
+
+    /// Adds a message to a stream. The receipt is awaited right before the message is sent for the first time.
+    pub(super) fn push(&self, stream: u64, message: &str, delivery: Delivery, receipt: Option<Receipt>) {
+        let write = |id: fmt::Arguments<'_>| event(Framed { id: Some(id), retry_ms: None, data: message });
+        self.add(stream, delivery, receipt, write);
+    }
+
+    /// Adds an event without a message, so that the client has an id to come back with before the first message.
+    pub(super) fn prime(&self, stream: u64) {
+        let write =
+            |id: fmt::Arguments<'_>| event(Framed { id: Some(id), retry_ms: Some(RETRY_MS), data: "" });
+        self.add(stream, Delivery::BestEffort, None, write);
+    }
+
+    /// Ends a stream. It can still be resumed for a while.
+    pub(super) fn end(&self, stream: u64) {
+        if let Some(stream) = self.lock().streams.get_mut(&stream) {
+            stream.ended.get_or_insert_with(Instant::now);
+            stream.changed.notify_waiters();
+        }
+    }
+
+    /// Ends the response of the current reader once it has sent everything so far; the stream can be resumed.
+    pub(super) fn release(&self, stream: u64) {
+        if let Some(stream) = self.lock().streams.get_mut(&stream) {
+            stream.released = Some(stream.reader);
+            stream.changed.notify_waiters();
+        }
+    }
+
+    /// Ends and drops all streams: the session is over.
+    pub(super) fn end_all(&self) {
+        let mut state = self.lock();
+        state.is_over = true;
+        while let Some(stream) = state.streams.keys().next().copied() {
+            self.remove(&mut state, stream);
+        }
+    }
+
+    /// Drops streams that ended longer ago than this.
+    pub(super) fn expire(&self, kept: Duration) {
+        let mut state = self.lock();
+        let is_old = |stream: &Stream| stream.ended.is_some_and(|ended| ended.elapsed() > kept);
+        let old: Vec<u64> =
+            state.streams.iter().filter(|(_, stream)| is_old(stream)).map(|(id, _)| *id).collect();
+        for stream in old {
+            self.remove(&mut state, stream);
+        }
+    }
+
+    /// A reader of the events after a position. It replaces the current reader of the stream.
+    pub(super) fn read(self: &Arc<Self>, position: EventPosition) -> Option<EventReader> {
+        let mut state = self.lock();
+        if position.stream == SESSION_STREAM && !state.is_over {
+            state.streams.entry(SESSION_STREAM).or_default();
+        }
+        let stream = state.streams.get_mut(&position.stream)?;
+        stream.reader += 1;
+        stream.sent = position.event;
+        stream.changed.notify_waiters();
+        let (reader, changed) = (stream.reader, Arc::clone(&stream.changed));
+        Some(EventReader { logs: Arc::clone(self), position, reader, changed })
+    }
+
+    /// The end of a stream as it is now.
+    pub(super) fn end_position(&self, stream: u64) -> EventPosition {
+        let event = self.lock().streams.get(&stream).map_or(0, |stream| stream.last);
+        EventPosition { stream, event }
+    }
+
+    /// The position that the id of an event names; `None` if it is not one of this session, or if the response that
+    /// should follow is not kept any more.
+    pub(super) fn position(&self, id: &str) -> Option<EventPosition> {
+        let (stream, event) = id.strip_prefix(&self.tag)?.strip_prefix('-')?.split_once('-')?;
+        let position = EventPosition { stream: stream.parse().ok()?, event: event.parse().ok()? };
+        let state = self.lock();
+        let stream = state.streams.get(&position.stream)?;
+        stream.can_resume_after(position.event).then_some(position)
+    }
+
+    fn add(
+        &self,
+        to: u64,
+        delivery: Delivery,
+        receipt: Option<Receipt>,
+        write: impl FnOnce(fmt::Arguments<'_>) -> Bytes,
+    ) {
+        let mut state = self.lock();
+        if to == SESSION_STREAM && !state.is_over {
+            state.streams.entry(SESSION_STREAM).or_default();
+        }
+        let Some(stream) = state.streams.get_mut(&to) else { return };
+        stream.last += 1;
+        let (number, bytes) = (stream.last, write(format_args!("{}-{to}-{}", self.tag, stream.last)));
+        self.budget.used.fetch_add(bytes.len(), Relaxed);
+        stream.events.push_back(Event { number, bytes, delivery, receipt });
+        stream.trim(&self.budget);
+        stream.changed.notify_waiters();
+    }
+
+    fn remove(&self, state: &mut State, stream: u64) {
+        if let Some(stream) = state.streams.remove(&stream) {
+            let bytes = stream.events.iter().map(|event| event.bytes.len()).sum();
+            self.budget.used.fetch_sub(bytes, Relaxed);
+            stream.changed.notify_waiters();
+        }
+    }
+
+    /// A panic of another thread leaves the state usable: at worst a count is off.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for EventLogs {
+    fn drop(&mut self) {
+        self.end_all();
+    }
+}
+
+impl Stream {
+    /// Drops the oldest events while there are too many of them, in this stream or in all sessions.
+    fn trim(&mut self, budget: &LogBudget) {
+        loop {
+            let limit = if budget.is_exceeded() { 0 } else { STREAM_BYTES };
+            let removable = self.events.iter().filter(|event| self.is_removable(event));
+            let too_large = removable.map(|event| event.bytes.len()).sum::<usize>() > limit;
+            let too_many = self.events.len() > STREAM_EVENTS;
+            if !too_large && !too_many {
+                return;
+            }
+            let oldest = self.events.iter().position(|event| self.is_removable(event));
+            // Limit: the client of so many pending requests is gone.
+            let Some(at) = oldest.or_else(|| too_many.then_some(0)) else { return };
+            self.drop_event(at, budget);
+        }
+    }
+
+    fn drop_event(&mut self, at: usize, budget: &LogBudget) {
+        if let Some(event) = self.events.remove(at) {
+            budget.used.fetch_sub(event.bytes.len(), Relaxed);
+        }
+    }
+
+    fn is_removable(&self, event: &Event) -> bool {
+        event.number <= self.sent || event.delivery == Delivery::BestEffort
+    }
+
+    /// Whether the events after this one lead to the response. A stream that has ended without it is a dead end.
+    fn can_resume_after(&self, event: u64) -> bool {
+        let is_complete = || self.events.back().is_some_and(|newest| newest.number == self.last);
+        event == self.last || (event < self.last && (self.ended.is_none() || is_complete()))
+    }
+}
+
+/// Reads a stream for one HTTP response.
+pub(super) struct EventReader {
+    logs: Arc<EventLogs>,
+    position: EventPosition,
+    reader: u64,
+    changed: Arc<Notify>,
+}
+
+enum Poll {
+    Event { number: u64, bytes: Bytes, receipt: Option<Receipt> },
+    Pending,
+    End,
+}
+
+impl EventReader {
+    /// Waits for the next event; `None` at the end of the stream, or when another reader has replaced this one.
+    ///
+    /// Cancel-safety: nothing is lost when the future is dropped, but a receipt that was being awaited.
+    pub(super) async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            let changed = Arc::clone(&self.changed);
+            let mut changed = pin!(changed.notified());
+            // Registered before polling, so that no change is missed in between.
+            changed.as_mut().enable();
+            match self.poll() {
+                Poll::Event { number, bytes, receipt } => {
+                    if let Some(receipt) = receipt {
+                        receipt.await;
+                    }
+                    self.advance(number);
+                    return Some(bytes);
+                }
+                Poll::End => return None,
+                Poll::Pending => changed.await,
+            }
+        }
+    }
+
+    fn poll(&self) -> Poll {
+        let mut state = self.logs.lock();
+        let stream = state.streams.get_mut(&self.position.stream);
+        let Some(stream) = stream.filter(|stream| stream.reader == self.reader) else { return Poll::End };
+        match stream.events.iter_mut().find(|event| event.number > self.position.event) {
+            Some(Event { number, bytes, receipt, .. }) => {
+                Poll::Event { number: *number, bytes: bytes.clone(), receipt: receipt.take() }
+            }
+            None if stream.ended.is_some() || stream.released == Some(self.reader) => Poll::End,
+            None => Poll::Pending,
+        }
+    }
+
+    fn advance(&mut self, number: u64) {
+        self.position.event = number;
+        let mut state = self.logs.lock();
+        let stream = state.streams.get_mut(&self.position.stream);
+        let Some(stream) = stream.filter(|stream| stream.reader == self.reader) else { return };
+        stream.sent = number;
+        let is_done = |event: &Event| event.number == number && event.delivery == Delivery::BestEffort;
+        if let Some(at) = stream.events.iter().position(is_done) {
+            stream.drop_event(at, &self.logs.budget);
+        }
+        stream.trim(&self.logs.budget);
+    }
+}

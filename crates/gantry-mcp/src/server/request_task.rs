@@ -1,0 +1,180 @@
+//! A request from its start to its response: its work, the messages that the client gets meanwhile, and the response.
+
+use super::{
+    Reply, Server,
+    connected_client::{ConnectedClient, Delivery, Outgoing},
+    handler::Outcome,
+    pending_input::ParkKey,
+    request::ResultKind,
+};
+use crate::{ErrorObject, Version, envelope::Id, error::code, exchange::BoxFuture};
+use std::sync::Arc;
+use tokio::sync::mpsc;
+use tokio_util::{
+    sync::{CancellationToken, DropGuard},
+    task::AbortOnDropHandle,
+};
+
+/// A request that is running, and what is needed to respond to it.
+pub(super) struct RequestTask {
+    pub(super) server: Server,
+    pub(super) id: Id<'static>,
+    /// `None` once the response was written.
+    pub(super) running: Option<Box<RunningRequest>>,
+    /// Finds the request again while it waits for input; absent where it cannot wait for any.
+    pub(super) park_key: Option<ParkKey>,
+}
+
+/// The next thing to send.
+#[derive(Debug)]
+pub(super) enum Next {
+    /// A message before the response.
+    Message(String, Delivery),
+    /// Nothing will be sent for a while: a client that can resume its stream may be disconnected.
+    Released,
+    /// The response. Nothing follows.
+    Response(Reply),
+}
+
+impl RequestTask {
+    /// Cancels the work because the client has cancelled the request.
+    pub(super) fn cancel(&self) {
+        if let Some(running) = &self.running {
+            running.cancel.cancel();
+        }
+    }
+
+    /// Lets the work go on whether the transport takes its messages or not.
+    pub(super) fn detach(&mut self) {
+        if let Some(running) = &mut self.running {
+            running.detach();
+        }
+    }
+
+    /// Waits for the next thing to send.
+    ///
+    /// Cancel-safety: nothing is lost when the future is dropped.
+    pub(super) async fn next(&mut self) -> Next {
+        loop {
+            let Some(running) = &mut self.running else { std::future::pending().await };
+            match running.next().await {
+                Ok(Outgoing::Message(text, delivery)) => return Next::Message(text, delivery),
+                Ok(Outgoing::Released) => return Next::Released,
+                Ok(Outgoing::InputRequired(requests, responses)) => {
+                    // A round that timed out before it was sent needs no responses.
+                    let (Some(running), false) = (self.running.take(), responses.is_closed()) else {
+                        continue;
+                    };
+                    let parked = match self.park_key.take() {
+                        Some(key) => {
+                            self.server.inner.pending_inputs.park(key, running, &requests, responses)
+                        }
+                        None => Err(running),
+                    };
+                    match parked {
+                        Ok(state) => {
+                            let text = self.server.inner.writer.input_required(&self.id, &requests, &state);
+                            return Next::Response(Reply::ok(text));
+                        }
+                        // The work goes on without responses.
+                        Err(running) => self.running = Some(running),
+                    }
+                }
+                Err(outcome) => return Next::Response(self.server.reply(&self.id, running, outcome)),
+            }
+        }
+    }
+
+    /// The response of a request whose client gets no messages before it.
+    pub(super) async fn response(&mut self) -> Reply {
+        loop {
+            if let Next::Response(reply) = self.next().await {
+                return reply;
+            }
+        }
+    }
+}
+
+/// The work of a request. Dropping it drops the work.
+pub(super) struct RunningRequest {
+    work: Work,
+    outcome: Option<Outcome>,
+    outgoing: mpsc::Receiver<Outgoing>,
+    pub(super) client: Arc<ConnectedClient>,
+    cancel: CancellationToken,
+    cancel_on_drop: Option<DropGuard>,
+    pub(super) kind: ResultKind,
+    pub(super) version: Version,
+}
+
+enum Work {
+    /// Polled where its transport waits.
+    Inline(BoxFuture<'static, Outcome>),
+    Spawned(AbortOnDropHandle<Outcome>),
+    Finished,
+}
+
+impl RunningRequest {
+    pub(super) fn new(
+        work: BoxFuture<'static, Outcome>,
+        (client, outgoing): (Arc<ConnectedClient>, mpsc::Receiver<Outgoing>),
+        cancel: CancellationToken,
+        kind: ResultKind,
+        version: Version,
+    ) -> Self {
+        // A legacy client that hangs up has not withdrawn its request.
+        let cancel_on_drop = version.is_modern().then(|| cancel.clone().drop_guard());
+        let work = Work::Inline(work);
+        Self { work, outcome: None, outgoing, client, cancel, cancel_on_drop, kind, version }
+    }
+
+    /// Waits for the next message; once there are no more, the outcome is the error.
+    ///
+    /// Cancel-safety: nothing is lost when the future is dropped; inline work rests until the next call.
+    async fn next(&mut self) -> Result<Outgoing, Outcome> {
+        loop {
+            let mut received = self.outgoing.try_recv().ok();
+            if received.is_none() {
+                if let Some(outcome) = self.outcome.take() {
+                    drop(self.cancel_on_drop.take().map(DropGuard::disarm));
+                    return Err(outcome);
+                }
+                tokio::select! {
+                    biased;
+                    outcome = self.work.wait() => {
+                        self.work = Work::Finished;
+                        self.outcome = Some(outcome);
+                    }
+                    outgoing = self.outgoing.recv() => received = outgoing,
+                }
+            }
+            if let Some(outgoing) = received {
+                if let Outgoing::Message(text, _) = &outgoing {
+                    self.client.took(text);
+                }
+                return Ok(outgoing);
+            }
+        }
+    }
+
+    /// Spawns the work, because no transport waits for it for a while.
+    pub(super) fn detach(&mut self) {
+        self.work = match std::mem::replace(&mut self.work, Work::Finished) {
+            Work::Inline(work) => Work::Spawned(AbortOnDropHandle::new(tokio::spawn(work))),
+            work @ (Work::Spawned(_) | Work::Finished) => work,
+        };
+    }
+}
+
+impl Work {
+    async fn wait(&mut self) -> Outcome {
+        match self {
+            Self::Inline(work) => work.await,
+            Self::Spawned(task) => task.await.unwrap_or_else(|_stopped| {
+                let message = "the request was stopped; it may have had an effect";
+                Err(ErrorObject::new(code::INTERNAL_ERROR, message)).into()
+            }),
+            Self::Finished => std::future::pending().await,
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! What is kept so that streams can be resumed: how much, for how long, and what goes first.
+
+use super::{Events, Fake, answer, handshake, headers};
+use crate::{
+    limits::{
+        REPLAY_BYTES, SESSION_STREAMS, STREAM_BYTES, STREAM_EVENTS, STREAM_KEPT, STREAM_KEPT_WHEN_FULL,
+    },
+    server::{
+        connected_client::Delivery,
+        event_log::{EventLogs, EventPosition, EventReader, LogBudget},
+    },
+};
+use futures_util::FutureExt as _;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+/// Room for three messages of [`message`] and not for four.
+const ROOM: usize = 4000;
+
+fn message(name: &str) -> String {
+    format!("{name}{}", "x".repeat(1000))
+}
+
+fn budget(limit: usize) -> Arc<LogBudget> {
+    Arc::new(LogBudget { used: AtomicUsize::new(0), limit })
+}
+
+fn used(budget: &LogBudget) -> usize {
+    budget.used.load(Ordering::Relaxed)
+}
+
+fn sessions<const N: usize>(budget: &Arc<LogBudget>) -> [Arc<EventLogs>; N] {
+    std::array::from_fn(|_| EventLogs::new(Arc::clone(budget)))
+}
+
+/// A stream of one message that has ended.
+fn ended(session: &Arc<EventLogs>, text: &str) -> u64 {
+    let stream = session.open();
+    session.push(stream, text, Delivery::Required, None);
+    session.end(stream);
+    stream
+}
+
+fn reader(session: &Arc<EventLogs>, stream: u64) -> Option<EventReader> {
+    session.read(EventPosition { stream, event: 0 })
+}
+
+/// The data of everything that can be read now.
+fn read(reader: &mut EventReader) -> Vec<String> {
+    let mut all = Vec::new();
+    while let Some(Some(bytes)) = reader.next().now_or_never() {
+        let text = String::from_utf8(bytes.to_vec()).unwrap();
+        all.push(text.lines().find_map(|line| line.strip_prefix("data: ")).unwrap().to_owned());
+    }
+    all
+}
+
+#[tokio::test]
+async fn one_stream_is_bounded_whether_it_is_read_or_not() {
+    let budget = budget(REPLAY_BYTES);
+    for delivery in [Delivery::BestEffort, Delivery::Required] {
+        let [session] = sessions(&budget);
+        let stream = session.open();
+        for number in 0..STREAM_EVENTS + 5 {
+            session.push(stream, &number.to_string(), delivery, None);
+        }
+        session.end(stream);
+        let expected: Vec<String> = (5..STREAM_EVENTS + 5).map(|number| number.to_string()).collect();
+        assert_eq!(read(&mut reader(&session, stream).unwrap()), expected, "{delivery:?}");
+        for _ in 0..SESSION_STREAMS {
+            ended(&session, "x");
+        }
+        assert!(reader(&session, stream).is_none());
+    }
+    assert_eq!(used(&budget), 0);
+}
+
+#[tokio::test]
+async fn what_somebody_waits_for_stays_until_it_is_read_whatever_others_keep() {
+    let budget = budget(ROOM);
+    let [greedy, other] = sessions(&budget);
+    let endless = greedy.open();
+    for _ in 0..9 {
+        greedy.push(endless, &message("g"), Delivery::Required, None);
+    }
+    let stream = other.open();
+    let mut live = reader(&other, stream).unwrap();
+    other.push(stream, "read", Delivery::Required, None);
+    assert_eq!(read(&mut live), ["read"]);
+    other.push(stream, "question", Delivery::Required, None);
+    other.push(stream, "progress", Delivery::BestEffort, None);
+    other.push(stream, "answer", Delivery::Required, None);
+    other.end(stream);
+    // Only what was not waited for is lost, and what was read already.
+    assert_eq!(read(&mut live), ["question", "answer"]);
+    assert_eq!(read(&mut reader(&greedy, endless).unwrap()).len(), 9);
+}
+
+#[tokio::test]
+async fn questions_arrive_when_too_much_is_kept() {
+    let server = Fake::full();
+    server.inner.log_budget.used.fetch_add(REPLAY_BYTES + 1, Ordering::Relaxed);
+    let session = handshake(&server, "guest", "2025-11-25").await;
+    let ask = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask"}}"#;
+    let mut events = Events::of(answer(&server, &[("mcp-session-id", &session)], ask).await);
+    // Both are there before anything is read.
+    while server.inner.sessions.find(&session, &*server.client("guest")).unwrap().logs.end_position(1).event
+        < 3
+    {
+        tokio::task::yield_now().await;
+    }
+    for key in ["name 0", "age 0"] {
+        let question = events.message().await;
+        assert!(question.contains(key), "{question}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn streams_that_have_ended_make_room_in_all_sessions() {
+    let server = Fake::full();
+    server.handler().gate.add_permits(3);
+    let tell = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"tell"}}"#;
+    let run = async |session: &str| {
+        let mut events = Events::of(answer(&server, &[("mcp-session-id", session)], tell).await);
+        let (id, _) = events.next().await.unwrap();
+        assert!(events.rest().await.last().unwrap().contains("told"));
+        id
+    };
+    let (one, two) =
+        (handshake(&server, "guest", "2025-11-25").await, handshake(&server, "guest", "2025-11-25").await);
+    let old = run(&one).await;
+    tokio::time::advance(STREAM_KEPT_WHEN_FULL + Duration::from_secs(1)).await;
+    let recent = run(&two).await;
+    server.inner.log_budget.used.fetch_add(REPLAY_BYTES, Ordering::Relaxed);
+    Events::of(answer(&server, &[("mcp-session-id", &two)], tell).await).rest().await;
+    let status = |session: &str, id: &str| {
+        let sent = headers(&[("mcp-session-id", session), ("last-event-id", id)]);
+        server.get(&sent, &"guest").status().as_u16()
+    };
+    assert_eq!((status(&one, &old), status(&two, &recent)), (400, 200));
+}
+
+#[tokio::test]
+async fn delivered_events_are_not_kept_while_too_much_is() {
+    let budget = budget(ROOM);
+    let [one, two] = sessions(&budget);
+    let old = ended(&one, &message("a"));
+    assert_eq!(read(&mut reader(&one, old).unwrap()).len(), 1);
+    assert_eq!(read(&mut reader(&one, old).unwrap()).len(), 1, "it is kept");
+    let live = two.open();
+    for _ in 0..4 {
+        two.push(live, &message("b"), Delivery::Required, None);
+    }
+    assert_eq!(read(&mut reader(&two, live).unwrap()).len(), 4);
+    assert!(read(&mut reader(&two, live).unwrap()).len() < 4);
+    assert_eq!(read(&mut reader(&one, old).unwrap()).len(), 1);
+    drop((one, two));
+    assert_eq!(used(&budget), 0);
+}
+
+#[tokio::test]
+async fn messages_are_not_replayed_but_requests_and_responses_are() {
+    let [session] = sessions(&budget(REPLAY_BYTES));
+    let stream = session.open();
+    session.push(stream, "question", Delivery::Required, None);
+    session.push(stream, "progress", Delivery::BestEffort, None);
+    session.push(stream, "answer", Delivery::Required, None);
+    assert_eq!(read(&mut reader(&session, stream).unwrap()), ["question", "progress", "answer"]);
+    assert_eq!(read(&mut reader(&session, stream).unwrap()), ["question", "answer"]);
+}
+
+#[tokio::test]
+async fn a_response_is_received_when_a_reader_takes_it() {
+    let server = Fake::full();
+    let received = || server.handler().received.load(Ordering::SeqCst);
+    let session = handshake(&server, "guest", "2025-11-25").await;
+    let kept = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"kept"}}"#;
+    let stream = [("mcp-session-id", session.as_str()), ("accept", "text/event-stream, application/json")];
+    let mut events = Events::of(answer(&server, &stream, kept).await);
+    let (id, _) = events.next().await.unwrap();
+    server.handler().call_begun().await;
+    drop(events);
+    server.handler().gate.add_permits(1);
+    let logs = Arc::clone(&server.inner.sessions.find(&session, &*server.client("guest")).unwrap().logs);
+    while logs.end_position(1).event < 2 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(received(), 0, "the client is away");
+    let resume = headers(&[("mcp-session-id", &session), ("last-event-id", &id)]);
+    for _ in 0..2 {
+        assert!(Events::of(server.get(&resume, &"guest")).message().await.contains("kept"));
+        assert_eq!(received(), 1);
+    }
+    // A plain response is received by the client that waits for it.
+    server.handler().gate.add_permits(1);
+    answer(&server, &[("mcp-session-id", &session)], kept).await;
+    assert_eq!(received(), 2);
+}
+
+#[tokio::test]
+async fn what_is_too_large_to_be_kept_is_kept_until_it_was_read() {
+    let budget = budget(REPLAY_BYTES);
+    let [session] = sessions(&budget);
+    let stream = session.open();
+    session.prime(stream);
+    session.push(stream, &"x".repeat(STREAM_BYTES + 1), Delivery::Required, None);
+    session.end(stream);
+    let mut first = reader(&session, stream).unwrap();
+    let primer = first.next().await.unwrap();
+    let id = String::from_utf8(primer.to_vec()).unwrap();
+    let id = id.lines().next().unwrap().strip_prefix("id: ").unwrap();
+    // Who comes back before it was read gets it.
+    let mut second = session.read(session.position(id).unwrap()).unwrap();
+    assert_eq!(read(&mut second).len(), 1);
+    assert_eq!(used(&budget), 0);
+    // Who comes back later is not left with a stream that says nothing.
+    assert_eq!(session.position(id), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_ended_a_while_ago_is_not_kept() {
+    let server = Fake::full();
+    server.handler().gate.add_permits(1);
+    let session = handshake(&server, "guest", "2025-11-25").await;
+    let tell = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"tell"}}"#;
+    let mut events = Events::of(answer(&server, &[("mcp-session-id", &session)], tell).await);
+    let (id, _) = events.next().await.unwrap();
+    assert!(events.rest().await.last().unwrap().contains("told"));
+    let resumed = || {
+        let sent = headers(&[("mcp-session-id", &session), ("last-event-id", &id)]);
+        server.get(&sent, &"guest").status().as_u16()
+    };
+    tokio::time::advance(STREAM_KEPT).await;
+    server.expire_idle();
+    assert_eq!(resumed(), 200);
+    tokio::time::advance(Duration::from_secs(1)).await;
+    server.expire_idle();
+    assert_eq!((resumed(), used(&server.inner.log_budget)), (400, 0));
+    assert_eq!(server.sessions(), 1);
+}

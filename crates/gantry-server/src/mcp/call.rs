@@ -1,0 +1,151 @@
+//! The lists, calls and other requests of an MCP session, passed on to the runtime.
+
+use super::result::{refused, result};
+use super::session::ClientSession;
+use super::tasks;
+use gantry_core::CallRequest;
+use gantry_mcp::client::ListKind;
+use gantry_mcp::exchange::BoxFuture;
+use gantry_mcp::headers::{HeaderParam, header_params};
+use gantry_mcp::{
+    Change, ChangeNotice, ErrorObject, ForwardMethod, ForwardRequest, Outcome, Receipt, RequestContext,
+    Session, Version,
+};
+use gantry_runtime::{Reply, Runtime};
+use std::pin::pin;
+use std::sync::Arc;
+use tokio_util::sync::DropGuard;
+
+impl Session for ClientSession {
+    fn list(&self, kind: ListKind, version: Version) -> BoxFuture<'_, Result<Arc<str>, ErrorObject>> {
+        Box::pin(async move {
+            let (runtime, session) = self.current().await?;
+            // A client that lists begins anew: it sees, and can call, what there is now.
+            runtime.renew(&session).map_err(|refusal| refused(&refusal))?;
+            Ok(match kind {
+                ListKind::Tools => runtime.definitions(&session, !version.is_modern()),
+                ListKind::Resources | ListKind::Templates | ListKind::Prompts => {
+                    runtime.catalogue(&session, kind)
+                }
+            })
+        })
+    }
+
+    fn header_params(&self, tool: &str) -> Vec<HeaderParam> {
+        let toolset = self.session().toolset();
+        let Ok(tool) = toolset.find(tool) else { return Vec::new() };
+        let schema = &tool.spec.input_schema;
+        // Hardly any tool has them, and only a definition of a server's own can. Gantry writes the text of a schema, so
+        // that no escapes hide the word in it.
+        if tool.spec.raw.is_none() || !schema.as_str().contains("\"x-mcp-header\"") {
+            return Vec::new();
+        }
+        header_params(&schema.value()).unwrap_or_default()
+    }
+
+    fn call_tool(
+        &self,
+        call: CallRequest,
+        meta: Option<Arc<str>>,
+        version: Version,
+        context: RequestContext,
+    ) -> BoxFuture<'_, Outcome> {
+        Box::pin(async move {
+            let outcome = self.call(call, meta, version.is_modern(), context).await;
+            outcome.unwrap_or_else(|error| Err(error).into())
+        })
+    }
+
+    fn request(&self, request: ForwardRequest) -> BoxFuture<'_, Result<String, ErrorObject>> {
+        Box::pin(async move {
+            let (runtime, session) = self.current().await?;
+            let method = request.method;
+            if matches!(
+                method,
+                ForwardMethod::TaskGet | ForwardMethod::TaskUpdate | ForwardMethod::TaskCancel
+            ) && let Some(call) = tasks::own_call(&request.params)
+            {
+                return tasks::request(&runtime, &session, method, call).await;
+            }
+            runtime.request(&session, request).await
+        })
+    }
+
+    fn is_visible(&self, notice: &ChangeNotice) -> bool {
+        let (session, client) = (self.session(), self.client());
+        if session.is_evicted() {
+            // It has no tools any more, and lists again once the runtime that follows has its own.
+            let place = client.projects.peek(&client.project, client.agent.as_deref());
+            return matches!(notice.change, Change::ListChanged { .. })
+                && place.is_some_and(|place| place.runtime.instance_id == notice.runtime);
+        }
+        let (Change::ListChanged { provider, .. }
+        | Change::Updated { provider, .. }
+        | Change::Log { provider, .. }
+        | Change::ElicitationComplete { provider, .. }) = &notice.change;
+        let home = session.runtime().filter(|home| home.instance_id == notice.runtime);
+        home.is_some_and(|home| match &**provider {
+            // A client that has moved to this runtime is told that all its lists have changed, also if it moved before
+            // the notice came.
+            "" => self.has_moved_to(&home),
+            provider => home.sees(&session, provider),
+        })
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.end())
+    }
+}
+
+impl ClientSession {
+    async fn call(
+        &self,
+        call: CallRequest,
+        meta: Option<Arc<str>>,
+        modern: bool,
+        context: RequestContext,
+    ) -> Result<Outcome, ErrorObject> {
+        let RequestContext { client, cancel } = context;
+        let (runtime, mut cx, entered) = self.enter().await?;
+        let as_task = tasks::is_wanted(&runtime, &*client, modern);
+        cx.meta = meta;
+        cx.client = client;
+        cx.decider = self.client().identity.decider("elicitation").map(Arc::new);
+        let (token, id) = (cx.cancel.clone(), cx.id);
+        let entered = match entered {
+            Ok(entered) => entered,
+            Err(refusal) => return Ok(result(&Reply::rejected_before_entry(id, &refusal)).into()),
+        };
+        // The call runs on when this future is dropped, and `cancel` is watched no longer. A client of 2026-07-28
+        // withdraws its call by hanging up, which drops this future; older ones want the call to go on.
+        let cancel_on_drop = modern.then(|| token.clone().drop_guard());
+        let mut reply = pin!(async {
+            let reply = runtime.run(entered, cx.clone(), call).await;
+            if as_task { reply } else { runtime.wait_if_held(&cx, reply).await }
+        });
+        let reply = tokio::select! {
+            reply = &mut reply => reply,
+            () = cancel.cancelled() => {
+                tracing::debug!("call {id} was withdrawn by its client");
+                token.cancel();
+                reply.await
+            }
+        };
+        drop(cancel_on_drop.map(DropGuard::disarm));
+        if as_task && reply.is_held() {
+            return Ok(Ok(tasks::begun(&reply)).into());
+        }
+        let result = result(&reply);
+        let receipt = receipt(Arc::clone(&runtime), reply);
+        Ok(Outcome { result, receipt })
+    }
+}
+
+/// Records that the client has the outcome of a held call. A client that does not get it gets it from the same call
+/// again.
+fn receipt(runtime: Arc<Runtime>, reply: Reply) -> Option<Receipt> {
+    if reply.approval.is_none() || !reply.state.is_over() {
+        return None;
+    }
+    Some(Box::pin(async move { runtime.collect(&reply).await }))
+}
