@@ -1,11 +1,11 @@
-//! A link where everything comes in on one stream and goes out through one queue: lines, frames, HTTP+SSE.
+//! A link where all messages come in on one stream and go out through one writer: lines, WebSocket frames, HTTP+SSE.
 
 use super::{
     dispatcher::{Dispatcher, Outbox, lock},
-    limits::{LAST_WORDS, UNDER_WAY, WRITE_WAIT, WRITES_WAITING},
-    link::Call,
+    limits::{CLOSE_TIMEOUT, MAX_CLIENT_REQUESTS, MAX_IN_FLIGHT, WRITE_BROKE, WRITE_WAIT, WRITES_WAITING},
     message,
-    types::Failure,
+    transport::Call,
+    types::UpstreamError,
 };
 use crate::exchange::BoxFuture;
 use std::{
@@ -16,49 +16,100 @@ use std::{
     },
 };
 use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore, mpsc},
-    time::timeout,
+    sync::mpsc,
+    time::{sleep, timeout},
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// Messages that cannot wait for a place, besides [`WRITES_WAITING`]: all requests may be withdrawn at the same moment.
-const URGENT: usize = UNDER_WAY;
+/// Cancellations and short answers that wait to be written: all requests may be cancelled, and all requests of the server
+/// refused, at the same moment.
+const URGENT_WAITING: usize = MAX_IN_FLIGHT + MAX_CLIENT_REQUESTS;
 
-/// A message on its way out, and the request that it is, if it is one.
+/// An outgoing message, and the id of the request that it is, if it is one.
 #[derive(Debug)]
 pub(super) struct Frame {
     pub(super) id: Option<u64>,
     pub(super) text: String,
-    /// Its place in the queue, which is free again when the frame is gone.
-    _place: OwnedSemaphorePermit,
 }
 
-/// What the tasks that read and write need.
+/// The messages that wait to be written. Cancellations do not wait behind requests.
 #[derive(Debug)]
-pub(super) struct Ends {
-    pub(super) dispatcher: Arc<Dispatcher>,
-    pub(super) outbox: Arc<dyn Outbox>,
-    pub(super) frames: mpsc::Receiver<Frame>,
-    /// Nothing more will be sent: write what waits and let go.
-    pub(super) no_more: CancellationToken,
-    /// The link is gone.
-    pub(super) stop: CancellationToken,
+pub(super) struct Frames {
+    dispatcher: Arc<Dispatcher>,
+    requests: mpsc::Receiver<Frame>,
+    urgent: mpsc::Receiver<String>,
+    /// Nothing more will be sent: write what waits, then close.
+    no_more: CancellationToken,
 }
 
-impl Ends {
-    /// The next message to write; `None` when there will be none.
-    pub(super) async fn next_frame(
-        frames: &mut mpsc::Receiver<Frame>,
-        no_more: &CancellationToken,
-    ) -> Option<Frame> {
-        tokio::select! {
-            biased;
-            frame = frames.recv() => frame,
-            () = no_more.cancelled() => {
-                frames.close();
-                frames.recv().await
+impl Frames {
+    /// The next message to write; `None` when there will be none. A request that was cancelled meanwhile is skipped.
+    pub(super) async fn next(&mut self) -> Option<Frame> {
+        let frame = loop {
+            tokio::select! {
+                biased;
+                Some(text) = self.urgent.recv() => break Frame { id: None, text },
+                Some(frame) = self.requests.recv() => {
+                    if frame.id.is_none_or(|id| self.dispatcher.pending().contains(id)) {
+                        break frame;
+                    }
+                }
+                () = self.no_more.cancelled(), if !self.requests.is_closed() => {
+                    self.requests.close();
+                    self.urgent.close();
+                }
+                else => return None,
             }
+        };
+        self.dispatcher.trace(true, &frame.text);
+        Some(frame)
+    }
+}
+
+/// The sending side of [`Frames`].
+#[derive(Debug)]
+struct Queue {
+    dispatcher: Arc<Dispatcher>,
+    requests: mpsc::Sender<Frame>,
+    urgent: mpsc::Sender<String>,
+    dropped: AtomicU64,
+}
+
+impl Queue {
+    /// Waits for a place in the queue, but not for ever.
+    async fn send(&self, id: Option<u64>, text: String) -> Result<(), UpstreamError> {
+        let sent = timeout(WRITE_WAIT, self.requests.send(Frame { id, text })).await;
+        let what = match sent {
+            Ok(Ok(())) => return Ok(()),
+            Ok(Err(_)) => self.dispatcher.why_ended(),
+            Err(_) => format!("the server has not read its input for {} seconds", WRITE_WAIT.as_secs()),
+        };
+        Err(UpstreamError::NotSent(what))
+    }
+
+    /// Counts dropped messages, and logs them ever more rarely.
+    fn count_dropped(&self) {
+        let count = self.dropped.fetch_add(1, Ordering::Relaxed) + 1;
+        if !self.requests.is_closed() && count.is_power_of_two() {
+            let server = &self.dispatcher.target.name;
+            tracing::warn!(%server, count, "the server does not read its input; answers or cancellations were dropped");
         }
+    }
+}
+
+impl Outbox for Queue {
+    fn post(&self, text: String) {
+        if self.urgent.try_send(text).is_err() {
+            self.count_dropped();
+        }
+    }
+
+    fn deliver(&self, text: String) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            if self.send(None, text).await.is_err() {
+                self.count_dropped();
+            }
+        })
     }
 }
 
@@ -67,7 +118,7 @@ pub(super) struct Duplex {
     dispatcher: Arc<Dispatcher>,
     queue: Arc<Queue>,
     no_more: CancellationToken,
-    /// Keeps the other side alive.
+    /// Keeps the process of the server alive.
     guard: Mutex<Option<Box<dyn Any + Send + Sync>>>,
     _stop: DropGuard,
 }
@@ -78,96 +129,79 @@ impl std::fmt::Debug for Duplex {
     }
 }
 
-/// What waits to be written, in the order in which it came. Requests and answers wait for a place; what cannot wait has
-/// places of its own, so that calls that queue up do not crowd it out.
+/// The other side of a [`Duplex`], for the tasks that read and write.
 #[derive(Debug)]
-struct Queue {
-    dispatcher: Arc<Dispatcher>,
-    /// Limit: as many as there are places.
-    frames: mpsc::Sender<Frame>,
-    places: Arc<Semaphore>,
-    reserved: Arc<Semaphore>,
-    dropped: AtomicU64,
+pub(super) struct Ends {
+    pub(super) dispatcher: Arc<Dispatcher>,
+    pub(super) outbox: Arc<dyn Outbox>,
+    pub(super) frames: Frames,
+    /// Fires when the link is dropped.
+    stop: CancellationToken,
 }
 
-impl Queue {
-    fn new(dispatcher: &Arc<Dispatcher>) -> (Arc<Self>, mpsc::Receiver<Frame>) {
-        let (frames, received) = mpsc::channel(WRITES_WAITING + URGENT);
-        let queue = Self {
-            dispatcher: Arc::clone(dispatcher),
-            frames,
-            places: Arc::new(Semaphore::new(WRITES_WAITING)),
-            reserved: Arc::new(Semaphore::new(URGENT)),
-            dropped: AtomicU64::new(0),
-        };
-        (Arc::new(queue), received)
+impl Ends {
+    /// Hands an incoming message over.
+    pub(super) fn receive(dispatcher: &Arc<Dispatcher>, bytes: &[u8], outbox: &Arc<dyn Outbox>) {
+        match std::str::from_utf8(bytes) {
+            Ok(text) => dispatcher.receive(text, None, outbox),
+            Err(_) => dispatcher.count_garbage("(not UTF-8)"),
+        }
     }
 
-    /// Waits for a place, but not for ever.
-    async fn place(&self) -> Result<OwnedSemaphorePermit, Failure> {
-        match timeout(WRITE_WAIT, Arc::clone(&self.places).acquire_owned()).await {
-            Ok(Ok(place)) => Ok(place),
-            Ok(Err(_)) => Err(self.closed()),
-            Err(_) => {
-                let seconds = WRITE_WAIT.as_secs();
-                Err(Failure::Unavailable(format!("the server has not read its input for {seconds} seconds")))
+    /// Runs a reader, which returns why it ended, and a writer, until one of them fails or the link is dropped.
+    pub(super) fn run<R, W>(
+        self,
+        read: impl FnOnce(Arc<Dispatcher>, Arc<dyn Outbox>) -> R,
+        write: impl FnOnce(Frames) -> W,
+    ) where
+        R: Future<Output = String> + Send + 'static,
+        W: Future<Output = Result<(), String>> + Send + 'static,
+    {
+        let Self { dispatcher, outbox, frames, stop } = self;
+        let (read, write) = (read(Arc::clone(&dispatcher), outbox), write(frames));
+        tokio::spawn({
+            let (dispatcher, stop) = (Arc::clone(&dispatcher), stop.clone());
+            async move {
+                let written = tokio::select! { written = write => written, () = stop.cancelled() => Ok(()) };
+                if let Err(reason) = written {
+                    // The reader's reason says more; it comes at once if the process has ended.
+                    sleep(WRITE_BROKE).await;
+                    dispatcher.end(reason);
+                }
             }
-        }
-    }
-
-    /// Whoever has a place can send, unless nothing is written any more.
-    fn send(&self, place: OwnedSemaphorePermit, id: Option<u64>, text: String) -> Result<(), Failure> {
-        let slot = self.frames.try_reserve().map_err(|_closed| self.closed())?;
-        self.dispatcher.trace(true, &text);
-        slot.send(Frame { id, text, _place: place });
-        Ok(())
-    }
-
-    fn closed(&self) -> Failure {
-        Failure::Unavailable(self.dispatcher.why_ended())
-    }
-
-    /// Counts what was dropped, and logs it ever more rarely.
-    fn count_dropped(&self) {
-        let count = self.dropped.fetch_add(1, Ordering::Relaxed) + 1;
-        if !self.frames.is_closed() && count.is_power_of_two() {
-            let server = &self.dispatcher.target.name;
-            tracing::warn!(%server, count, "the server does not read its input; answers or withdrawals were dropped");
-        }
-    }
-}
-
-impl Outbox for Queue {
-    fn post(&self, text: String) {
-        let place = Arc::clone(&self.reserved).try_acquire_owned();
-        if !place.is_ok_and(|place| self.send(place, None, text).is_ok()) {
-            self.count_dropped();
-        }
-    }
-
-    fn deliver(&self, text: String) -> BoxFuture<'_, ()> {
-        Box::pin(async move {
-            let place = self.place().await;
-            if place.and_then(|place| self.send(place, None, text)).is_err() {
-                self.count_dropped();
+        });
+        tokio::spawn(async move {
+            let ended = dispatcher.ended();
+            tokio::select! {
+                reason = read => dispatcher.end(reason),
+                () = stop.cancelled() => dispatcher.end("the connection was dropped"),
+                _ = ended => {}
             }
-        })
+        });
     }
 }
 
 impl Duplex {
-    /// A link, and what the tasks that serve it need.
     pub(super) fn open(
         dispatcher: &Arc<Dispatcher>,
         guard: Option<Box<dyn Any + Send + Sync>>,
     ) -> (Self, Ends) {
-        let (queue, frames) = Queue::new(dispatcher);
+        let (requests, received_requests) = mpsc::channel(WRITES_WAITING);
+        let (urgent, received_urgent) = mpsc::channel(URGENT_WAITING);
         let (no_more, stop) = (CancellationToken::new(), CancellationToken::new());
+        let queue =
+            Queue { dispatcher: Arc::clone(dispatcher), requests, urgent, dropped: AtomicU64::new(0) };
+        let queue = Arc::new(queue);
+        let frames = Frames {
+            dispatcher: Arc::clone(dispatcher),
+            requests: received_requests,
+            urgent: received_urgent,
+            no_more: no_more.clone(),
+        };
         let ends = Ends {
             dispatcher: Arc::clone(dispatcher),
             outbox: Arc::clone(&queue) as Arc<dyn Outbox>,
             frames,
-            no_more: no_more.clone(),
             stop: stop.clone(),
         };
         let duplex = Self {
@@ -185,37 +219,36 @@ impl Duplex {
     }
 
     /// Sends a request and waits for its result.
-    pub(super) async fn call(&self, call: &Call<'_>) -> Result<String, Failure> {
-        let mut ticket = self.dispatcher.register(Arc::clone(&call.audience), call.own, None)?;
-        let text = message::request(ticket.id, call.method, call.params);
-        let place = tokio::select! {
-            biased;
-            () = call.cancel.cancelled() => return Err(Failure::Canceled),
-            place = self.queue.place() => place?,
-        };
-        self.queue.send(place, Some(ticket.id), text)?;
-        // A handshake cannot be withdrawn.
-        let withdrawal = (call.method != "initialize").then(|| Arc::clone(&self.queue) as Arc<dyn Outbox>);
-        ticket.was_sent(withdrawal);
+    pub(super) async fn call(&self, call: &Call<'_>) -> Result<String, UpstreamError> {
+        let mut request = self.dispatcher.register(&call.client, call.own, None)?;
+        let text = message::request(request.id, call.method, call.params);
         tokio::select! {
             biased;
-            outcome = ticket.outcome() => outcome,
-            () = call.cancel.cancelled() => Err(Failure::Canceled),
+            () = call.cancel.cancelled() => return Err(UpstreamError::Canceled),
+            sent = self.queue.send(Some(request.id), text) => sent?,
+        }
+        // A handshake cannot be cancelled.
+        let outbox = (call.method != "initialize").then(|| Arc::clone(&self.queue) as Arc<dyn Outbox>);
+        request.set_outbox(outbox);
+        tokio::select! {
+            biased;
+            outcome = request.outcome() => outcome,
+            () = call.cancel.cancelled() => Err(UpstreamError::Canceled),
         }
     }
 
     /// Sends a message that has no answer.
-    pub(super) async fn notify(&self, text: String) -> Result<(), Failure> {
-        let place = self.queue.place().await?;
-        self.queue.send(place, None, text)
+    pub(super) async fn notify(&self, text: String) -> Result<(), UpstreamError> {
+        self.queue.send(None, text).await
     }
 
-    /// Lets the other side go: it sees the end of its input and may end by itself for a while.
+    /// Closes the input of the server, which may end by itself for a while.
     pub(super) async fn close(&self) {
         self.no_more.cancel();
-        if timeout(LAST_WORDS, self.dispatcher.ended()).await.is_err() {
+        if timeout(CLOSE_TIMEOUT, self.dispatcher.ended()).await.is_err() {
             tracing::debug!(server = %self.dispatcher.target.name, "the server did not end by itself");
         }
         drop(lock(&self.guard).take());
+        self.dispatcher.end("the connection was closed");
     }
 }
