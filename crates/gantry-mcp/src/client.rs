@@ -21,6 +21,7 @@ mod message;
 mod meta;
 mod notifications;
 mod pending;
+mod queue;
 mod sse;
 mod subscriptions;
 mod tasks;

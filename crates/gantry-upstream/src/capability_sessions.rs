@@ -8,20 +8,20 @@
 
 use crate::listing::Listing;
 use crate::replica::Replica;
-use crate::server::{Notifications, Picked, UpstreamServer};
+use crate::server::{Picked, UpstreamServer};
 use arc_swap::ArcSwapOption;
 use gantry_core::Tool;
-use gantry_mcp::client::{self, Connection, OfferedCapabilities, Protocol, Transport, UpstreamError};
+use gantry_mcp::client::{self, Change, Connection, OfferedCapabilities, Protocol, Transport, UpstreamError};
 use gantry_provider::client::ClientChannel;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::sync::OnceCell;
+use tokio::sync::{OnceCell, mpsc};
 use tokio::time::timeout;
 
 /// The sessions with a replica besides its first, by what they declare. They end with the first.
 #[derive(Debug)]
 pub(super) struct CapabilitySessions {
-    notifications: Notifications,
+    changes: mpsc::Sender<Change>,
     /// Each is opened when a call first needs it. Limit: the sets of capabilities.
     sessions: Mutex<HashMap<OfferedCapabilities, Arc<OnceCell<Session>>>>,
 }
@@ -35,9 +35,9 @@ struct Session {
 }
 
 impl CapabilitySessions {
-    /// No session yet; later ones send their notifications like the first.
-    pub(super) fn new(notifications: Notifications) -> Self {
-        Self { notifications, sessions: Mutex::default() }
+    /// No session yet; the changes of later ones go to `changes`.
+    pub(super) fn new(changes: mpsc::Sender<Change>) -> Self {
+        Self { changes, sessions: Mutex::default() }
     }
 
     fn sessions(&self) -> MutexGuard<'_, HashMap<OfferedCapabilities, Arc<OnceCell<Session>>>> {
@@ -127,7 +127,7 @@ impl UpstreamServer {
     ) -> Result<Option<Arc<Connection>>, UpstreamError> {
         let sessions = &at.ready.sessions;
         let open = || async {
-            let target = self.target(replica, Protocol::Legacy, declared, &sessions.notifications);
+            let target = self.target(replica, Protocol::Legacy, declared, sessions.changes.clone());
             let connection = Arc::new(client::connect(&target, Protocol::Legacy).await?);
             self.push_log_level(Some(&connection)).await;
             Ok::<_, UpstreamError>(Session { connection, listed: ArcSwapOption::empty() })

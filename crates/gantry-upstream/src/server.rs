@@ -77,13 +77,6 @@ pub(crate) struct Picked {
     _in_flight: TaskTrackerToken,
 }
 
-/// Where the connections to a replica send notifications that belong to no request.
-#[derive(Debug, Clone)]
-pub(crate) struct Notifications {
-    pub(crate) changes: mpsc::Sender<Change>,
-    pub(crate) lists_changed: Arc<Notify>,
-}
-
 impl UpstreamServer {
     /// The server that these settings describe. Nothing is started yet.
     pub(crate) fn new(settings: ServerSettings, context: &Arc<UpstreamContext>) -> Arc<Self> {
@@ -250,7 +243,7 @@ impl UpstreamServer {
         replica: &Replica,
         protocol: Protocol,
         declared: OfferedCapabilities,
-        notifications: &Notifications,
+        changes: mpsc::Sender<Change>,
     ) -> Target {
         Target {
             name: Arc::clone(self.id()),
@@ -259,8 +252,8 @@ impl UpstreamServer {
             declared,
             startup_timeout: self.settings.options.startup_timeout,
             trace: Some(self.frame_tap(replica)),
-            changes: notifications.changes.clone(),
-            lists_changed: Arc::clone(&notifications.lists_changed),
+            changes,
+            lists_changed: Arc::clone(&replica.lists_changed),
         }
     }
 

@@ -6,7 +6,7 @@ use crate::context::CHANGE_BYTES;
 use crate::health::{HealthState, PingResult};
 use crate::listing::Listing;
 use crate::replica::Replica;
-use crate::server::{Notifications, UpstreamServer};
+use crate::server::UpstreamServer;
 use crate::uri_map;
 use crate::view::{Ready, ReplicaState};
 use gantry_core::raw;
@@ -15,7 +15,7 @@ use gantry_provider::HealthStatus;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, sleep_until, timeout};
 
 /// Notifications of a server that may wait to be handled.
@@ -53,7 +53,7 @@ pub(super) async fn keep_alive(server: Arc<UpstreamServer>, n: usize) {
         is_first = false;
         let was_up = started.is_ok();
         let lost = match started {
-            Ok((connection, incoming)) => supervisor.serve(&connection, incoming, &mut failures).await,
+            Ok((connection, changes)) => supervisor.serve(&connection, changes, &mut failures).await,
             Err(reason) => Some(reason),
         };
         if server.stop.is_cancelled() {
@@ -84,13 +84,7 @@ struct Supervisor<'a> {
 }
 
 /// A connection that is ready, and the notifications that come over it.
-type Started = (Arc<Connection>, Incoming);
-
-/// The receiving side of [`Notifications`].
-struct Incoming {
-    changes: mpsc::Receiver<Change>,
-    lists_changed: Arc<Notify>,
-}
+type Started = (Arc<Connection>, mpsc::Receiver<Change>);
 
 impl Supervisor<'_> {
     /// Connects and lists. The first attempt waits for its turn among the servers that start at once.
@@ -118,17 +112,15 @@ impl Supervisor<'_> {
         let (settings, eras) = (&server.settings, &server.context.eras);
         let (protocol, declared) = (settings.options.protocol, settings.options.declared());
         let (sender, changes) = mpsc::channel(CHANGES);
-        let notifications = Notifications { changes: sender, lists_changed: Arc::default() };
-        let incoming = Incoming { changes, lists_changed: Arc::clone(&notifications.lists_changed) };
-        let target = server.target(replica, protocol, declared, &notifications);
+        let target = server.target(replica, protocol, declared, sender.clone());
         let connection = Arc::new(client::connect(&target, eras.last_spoken(settings).await).await?);
         eras.remember(settings, connection.info().version);
         let asked = Instant::now();
         let listing = Listing::fetch(&connection).await?;
-        let (number, sessions) = (server.context.next_number(), CapabilitySessions::new(notifications));
+        let (number, sessions) = (server.context.next_number(), CapabilitySessions::new(sender));
         let ready = Ready { number, connection: Arc::clone(&connection), sessions };
         server.on_ready(n, ready, listing, asked.elapsed());
-        Ok((connection, incoming))
+        Ok((connection, changes))
     }
 
     /// Watches a connection until it ends, and ends it. Returns why it was lost; nothing if the server is stopped or
@@ -136,12 +128,12 @@ impl Supervisor<'_> {
     async fn serve(
         &self,
         connection: &Arc<Connection>,
-        incoming: Incoming,
+        changes: mpsc::Receiver<Change>,
         failures: &mut usize,
     ) -> Option<String> {
         let (server, since) = (self.server, Instant::now());
         let lost = tokio::select! {
-            lost = self.watch(connection, incoming) => lost,
+            lost = self.watch(connection, changes) => lost,
             never = server.resubscribe(connection) => match never {},
         };
         // Stopping the server closes its connections, which is no failure, whichever of the two is seen first.
@@ -160,7 +152,7 @@ impl Supervisor<'_> {
     }
 
     /// Returns why the connection was lost; nothing if the server is stopped or restarted.
-    async fn watch(&self, connection: &Connection, mut incoming: Incoming) -> Option<String> {
+    async fn watch(&self, connection: &Connection, mut changes: mpsc::Receiver<Change>) -> Option<String> {
         let health = self.server.settings.options.health_check;
         let interval = health.interval.max(MIN_INTERVAL);
         let mut checks = interval_at(Instant::now() + interval, interval);
@@ -172,8 +164,8 @@ impl Supervisor<'_> {
                 () = self.server.stop.cancelled() => return None,
                 () = self.replica.restart.notified() => return None,
                 reason = connection.closed() => return Some(reason),
-                Some(change) = incoming.changes.recv() => pass_on(self.server, change),
-                () = incoming.lists_changed.notified() => {
+                Some(change) = changes.recv() => pass_on(self.server, change),
+                () = self.replica.lists_changed.notified() => {
                     let soonest = listed_at.map_or_else(Instant::now, |at| at + RELIST_EVERY);
                     relist_at = Some(relist_at.unwrap_or(soonest.max(Instant::now() + DEBOUNCE)));
                 }

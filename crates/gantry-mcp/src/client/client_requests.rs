@@ -2,7 +2,8 @@
 //! where no client does.
 
 use super::{
-    dispatcher::{Dispatcher, Outbox, lock},
+    dispatcher::{Dispatcher, lock},
+    limits::MAX_CLIENT_REQUESTS,
     message, meta,
     pending::{Recipient, RequestOwner},
     types::OfferedCapabilities,
@@ -12,7 +13,10 @@ use crate::{
     error::code,
     exchange::{ClientRequest, ClientRequestError, ClientResponse},
 };
-use std::sync::{Arc, atomic::Ordering};
+use std::{
+    collections::btree_map::Entry,
+    sync::{Arc, atomic::Ordering},
+};
 use tokio_util::sync::CancellationToken;
 
 const CANCEL: &str = r#"{"action":"cancel"}"#;
@@ -37,25 +41,19 @@ impl Dispatcher {
         method: &str,
         params: &str,
         origin: Option<u64>,
-        outbox: &Arc<dyn Outbox>,
     ) {
-        let answer = |outcome| outbox.post(message::answer(id, &outcome));
+        let answer = |outcome| self.post(message::answer(id, &outcome));
         if method == "ping" {
             return answer(Ok("{}".into()));
         }
-        let owner = match self.find_client(method, params, origin) {
-            Ok(owner) => owner,
+        let opened = self.find_client(method, params, origin).and_then(|owner| Ok((owner, self.open(id)?)));
+        let (owner, cancelled) = match opened {
+            Ok(opened) => opened,
             Err(error) => return answer(Err(error)),
         };
-        let Ok(slot) = Arc::clone(&self.client_requests).try_acquire_owned() else {
-            let message = "too many questions of this server are open; ask again when one is answered";
-            return answer(Err(ErrorObject::new(code::INTERNAL_ERROR, message)));
-        };
-        let cancelled = CancellationToken::new();
-        lock(&self.open_client_requests).insert(id.to_owned(), cancelled.clone());
         let params = meta::client_request(params).into_owned();
         let request = ClientRequest { key: id.to_owned(), method: method.to_owned(), params };
-        let (this, outbox) = (Arc::clone(self), Arc::clone(outbox));
+        let this = Arc::clone(self);
         tokio::spawn(async move {
             let (id, method) = (request.key.clone(), request.method.clone());
             let outcome = tokio::select! {
@@ -66,13 +64,28 @@ impl Dispatcher {
                     Some(without_response(&method, &ClientRequestError::Gone))
                 }
             };
-            lock(&this.open_client_requests).remove(&id);
+            lock(&this.client_requests).remove(&id);
             // A server that cancelled its request does not wait for an answer; every other server may wait for ever.
-            if let Some(outcome) = outcome.filter(|_| !this.has_ended()) {
-                outbox.deliver(message::answer(&id, &outcome)).await;
+            if let Some(outcome) = outcome {
+                this.post(message::answer(&id, &outcome));
             }
-            drop(slot);
         });
+    }
+
+    /// Enters a request of the server. Returns the token with which the server cancels it.
+    fn open(&self, id: &str) -> Result<CancellationToken, ErrorObject> {
+        let mut requests = lock(&self.client_requests);
+        if requests.len() >= MAX_CLIENT_REQUESTS {
+            let message = "too many questions of this server are open; ask again when one is answered";
+            return Err(ErrorObject::new(code::INTERNAL_ERROR, message));
+        }
+        match requests.entry(id.to_owned()) {
+            Entry::Vacant(entry) => Ok(entry.insert(CancellationToken::new()).clone()),
+            Entry::Occupied(_) => {
+                let message = "a request with this id is open already";
+                Err(ErrorObject::new(code::INVALID_REQUEST, message))
+            }
+        }
     }
 
     /// Returns when the answer cannot matter any more: the request that the server works on has ended, or, where the

@@ -7,10 +7,7 @@ use super::{
     tools::ToolCallHints,
     types::{ForwardRequest, ListKind, Protocol, Target, UpstreamError, UpstreamInfo},
 };
-use crate::{
-    exchange::{LogLevel, RequestContext},
-    raw,
-};
+use crate::{exchange::RequestContext, raw};
 use gantry_core::Permit;
 use std::{sync::Arc, time::Duration};
 use tokio::time::{Instant, timeout};
@@ -133,9 +130,8 @@ impl Connection {
             return Err(UpstreamError::Canceled);
         }
         let inner = &self.inner;
-        let token = client.wants_progress().then(|| inner.dispatcher().progress_token(client));
-        let progress_token = token.as_ref().map(|token| token.token);
-        let request = OutgoingRequest { method, params, meta, progress_token, client: Some(client), cancel };
+        let request =
+            OutgoingRequest { method, params, meta, progress_token: None, client: Some(client), cancel };
         if inner.is_modern() {
             inner.request_with_input(request, &**client).await
         } else if inner.hints(request).is_some_and(|hints| hints.task) {
@@ -161,22 +157,6 @@ impl Connection {
                 Err(UpstreamError::OutcomeUnknown(what))
             }
         }
-    }
-
-    /// Subscribes to changes of this resource (the server's own URI), or unsubscribes.
-    ///
-    /// # Errors
-    /// The server does not take it.
-    pub async fn watch(&self, uri: &str, on: bool) -> Result<(), UpstreamError> {
-        self.inner.watch(uri, on).await
-    }
-
-    /// Sets the level from which on the server sends log messages. Every modern request carries its own.
-    ///
-    /// # Errors
-    /// The server does not take it.
-    pub async fn set_log_level(&self, level: LogLevel) -> Result<(), UpstreamError> {
-        self.inner.set_log_level(level).await
     }
 
     /// Whether the connection takes no further request.

@@ -4,38 +4,21 @@
 //! the transport knows it. Receiving never waits.
 
 use super::{
-    limits::MAX_CLIENT_REQUESTS,
     message::{self, Message, Named},
     pending::{PendingRequest, PendingRequests, Recipient, RequestOwner},
+    queue::{Frames, Queue},
     types::{Target, UpstreamError},
 };
-use crate::{
-    ErrorObject,
-    envelope::cut,
-    exchange::{BoxFuture, ClientChannel},
-};
+use crate::{ErrorObject, envelope::cut, exchange::ClientChannel};
 use std::{
     collections::BTreeMap,
-    fmt::Debug,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
-use tokio::sync::{Notify, Semaphore, oneshot};
+use tokio::sync::{Notify, oneshot};
 use tokio_util::sync::CancellationToken;
-
-/// Sends messages that have no answer.
-pub(super) trait Outbox: Send + Sync + Debug {
-    /// Sends a message without waiting; a message that does not fit is dropped.
-    fn post(&self, text: String);
-
-    /// Sends a message, and waits for its turn where that takes a while.
-    fn deliver(&self, text: String) -> BoxFuture<'_, ()> {
-        self.post(text);
-        Box::pin(std::future::ready(()))
-    }
-}
 
 /// See the module.
 #[derive(Debug)]
@@ -43,47 +26,51 @@ pub(super) struct Dispatcher {
     pub(super) target: Target,
     /// Whether the server may send requests: only legacy servers may.
     pub(super) takes_requests: AtomicBool,
-    pub(super) client_requests: Arc<Semaphore>,
     /// Requests of the server that wait for a client, by the server's id, so that it can cancel them. Limit:
-    /// [`MAX_CLIENT_REQUESTS`].
-    pub(super) open_client_requests: Mutex<BTreeMap<String, CancellationToken>>,
+    /// [`super::limits::MAX_CLIENT_REQUESTS`].
+    pub(super) client_requests: Mutex<BTreeMap<String, CancellationToken>>,
     /// Notified when the server acknowledges a `subscriptions/listen`.
     pub(super) acknowledged: Notify,
     next: AtomicU64,
     pending: Mutex<PendingRequests>,
-    /// Limit: one per request of a client.
-    progress_tokens: Mutex<BTreeMap<u64, Arc<dyn ClientChannel>>>,
+    pub(super) queue: Queue,
     garbage: AtomicU64,
     ended: CancellationToken,
     reason: OnceLock<String>,
 }
 
 impl Dispatcher {
-    pub(super) fn new(target: &Target) -> Arc<Self> {
-        Arc::new(Self {
+    /// A dispatcher for a new link, and the messages that the link has to write.
+    pub(super) fn start(target: &Target) -> Frames {
+        let (queue, receivers) = Queue::new();
+        let dispatcher = Arc::new(Self {
             target: target.clone(),
             takes_requests: AtomicBool::new(false),
-            client_requests: Arc::new(Semaphore::new(MAX_CLIENT_REQUESTS)),
-            open_client_requests: Mutex::default(),
+            client_requests: Mutex::default(),
             acknowledged: Notify::new(),
             next: AtomicU64::new(1),
             pending: Mutex::default(),
-            progress_tokens: Mutex::default(),
+            queue,
             garbage: AtomicU64::new(0),
             ended: CancellationToken::new(),
             reason: OnceLock::new(),
-        })
+        });
+        Frames { dispatcher, receivers }
     }
 
-    /// Opens a request. Its cancellation is sent to `outbox`, if there is one.
+    /// An id for a request.
+    pub(super) fn next_id(&self) -> u64 {
+        self.next.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Opens the request with this id.
     pub(super) fn register(
         self: &Arc<Self>,
+        id: u64,
         client: &Arc<dyn ClientChannel>,
         own: bool,
-        outbox: Option<Arc<dyn Outbox>>,
     ) -> Result<RequestGuard, UpstreamError> {
         let (reply, outcome) = oneshot::channel();
-        let id = self.next.fetch_add(1, Ordering::Relaxed);
         let owner = RequestOwner { client: Arc::clone(client), ended: CancellationToken::new() };
         let mut pending = self.pending();
         if pending.closed {
@@ -93,19 +80,7 @@ impl Dispatcher {
             UpstreamError::NotSent(format!("{many} are under way at {} already", self.target.name))
         })?;
         drop(pending);
-        Ok(RequestGuard { id, owner, outcome, outbox, dispatcher: Arc::clone(self) })
-    }
-
-    /// A token under which the server can report progress to this client.
-    pub(super) fn progress_token(self: &Arc<Self>, client: &Arc<dyn ClientChannel>) -> ProgressToken {
-        let token = self.next.fetch_add(1, Ordering::Relaxed);
-        lock(&self.progress_tokens).insert(token, Arc::clone(client));
-        ProgressToken { token, dispatcher: Arc::clone(self) }
-    }
-
-    /// The client that wants progress under this token.
-    pub(super) fn progress_client(&self, token: u64) -> Option<Arc<dyn ClientChannel>> {
-        lock(&self.progress_tokens).get(&token).cloned()
+        Ok(RequestGuard { id, owner, outcome, is_cancellable: false, dispatcher: Arc::clone(self) })
     }
 
     pub(super) fn pending(&self) -> MutexGuard<'_, PendingRequests> {
@@ -117,8 +92,16 @@ impl Dispatcher {
         self.pending().recipient(origin)
     }
 
+    /// Takes what should be a message or a batch of them.
+    pub(super) fn receive_bytes(self: &Arc<Self>, bytes: &[u8], origin: Option<u64>) {
+        match std::str::from_utf8(bytes) {
+            Ok(text) => self.receive(text, origin),
+            Err(_) => self.count_garbage("(not UTF-8)"),
+        }
+    }
+
     /// Takes one incoming message, or a batch of them.
-    pub(super) fn receive(self: &Arc<Self>, text: &str, origin: Option<u64>, outbox: &Arc<dyn Outbox>) {
+    pub(super) fn receive(self: &Arc<Self>, text: &str, origin: Option<u64>) {
         self.trace(false, text);
         let Some(messages) = message::read(text) else { return self.on_garbage(text, origin) };
         for message in messages {
@@ -126,7 +109,7 @@ impl Dispatcher {
                 Message::Response { named, outcome } => self.on_response(named, origin, outcome),
                 Message::Notification { method, params } => self.on_notification(&method, params, origin),
                 Message::Request { id, method, params } => {
-                    self.on_client_request(id, &method, params, origin, outbox);
+                    self.on_client_request(id, &method, params, origin);
                 }
             }
         }
@@ -208,6 +191,7 @@ impl Dispatcher {
     /// Ends the connection, and with it all pending requests. The first reason stays.
     pub(super) fn end(&self, reason: impl Into<String>) {
         self.refuse_requests(reason);
+        self.queue.close();
         self.fail_all(&self.why_ended());
     }
 
@@ -249,13 +233,14 @@ impl Dispatcher {
     }
 }
 
-/// A pending request. Dropping it before its outcome is there cancels the request.
+/// A pending request.
 #[derive(Debug)]
 pub(super) struct RequestGuard {
     pub(super) id: u64,
     pub(super) owner: RequestOwner,
+    /// The server may have got the request and not answered it: dropping the guard cancels it there.
+    pub(super) is_cancellable: bool,
     outcome: oneshot::Receiver<Result<String, UpstreamError>>,
-    outbox: Option<Arc<dyn Outbox>>,
     dispatcher: Arc<Dispatcher>,
 }
 
@@ -267,39 +252,17 @@ impl RequestGuard {
         let lost = |_| Err(UpstreamError::OutcomeUnknown(self.dispatcher.why_ended()));
         (&mut self.outcome).await.unwrap_or_else(lost)
     }
-
-    /// Says where the cancellation of the request is sent from now on; `None` if the server has not got the request, or
-    /// has answered it.
-    pub(super) fn set_outbox(&mut self, outbox: Option<Arc<dyn Outbox>>) {
-        self.outbox = outbox;
-    }
 }
 
 impl Drop for RequestGuard {
     fn drop(&mut self) {
         let mut pending = self.dispatcher.pending();
-        let request = match self.outbox {
-            Some(_) => pending.orphan(self.id),
-            None => pending.remove(self.id),
-        };
+        let request = if self.is_cancellable { pending.orphan(self.id) } else { pending.remove(self.id) };
         drop(pending);
         self.owner.ended.cancel();
-        if let (Some(_), Some(outbox)) = (request, &self.outbox) {
-            outbox.post(message::cancelled(self.id));
+        if request.is_some() && self.is_cancellable {
+            self.dispatcher.post(message::cancelled(self.id));
         }
-    }
-}
-
-/// A progress token that is in use.
-#[derive(Debug)]
-pub(super) struct ProgressToken {
-    pub(super) token: u64,
-    dispatcher: Arc<Dispatcher>,
-}
-
-impl Drop for ProgressToken {
-    fn drop(&mut self) {
-        lock(&self.dispatcher.progress_tokens).remove(&self.token);
     }
 }
 

@@ -139,16 +139,16 @@ async fn probe(link: &Link, wait: Duration) -> Result<UpstreamInfo, HandshakeErr
 }
 
 async fn open(target: &Target) -> Result<Link, UpstreamError> {
-    let dispatcher = Dispatcher::new(target);
+    let frames = Dispatcher::start(target);
     let streams = match &target.transport {
         Transport::Stdio(process) => process.spawn().await,
         Transport::Tcp { address } => lines::tcp(address).await,
         Transport::WebSocket { url, headers } => {
-            return Ok(Link::Duplex(websocket::open(&dispatcher, url, headers).await?));
+            return Ok(Link::Duplex(websocket::open(frames, url, headers).await?));
         }
         Transport::Http { .. } | Transport::Sse { .. } => Err("this transport is not a stream".into()),
     };
-    Ok(Link::Duplex(lines::open(&dispatcher, streams.map_err(UpstreamError::NotSent)?)))
+    Ok(Link::Duplex(lines::open(frames, streams.map_err(UpstreamError::NotSent)?)))
 }
 
 async fn over_http(
@@ -158,7 +158,7 @@ async fn over_http(
 ) -> Result<Handshake, UpstreamError> {
     let mut refusals = Vec::new();
     for era in eras {
-        let link = HttpLink::new(&Dispatcher::new(target), endpoint.clone(), *era == Era::Modern);
+        let link = HttpLink::new(Dispatcher::start(target), endpoint.clone(), *era == Era::Modern);
         let link = Link::Http(link);
         match handshake(&link, *era).await {
             Ok(info) => return Ok(Handshake { link, info }),
@@ -179,7 +179,7 @@ async fn over_http(
 }
 
 async fn over_sse(target: &Target, endpoint: HttpEndpoint) -> Result<Handshake, UpstreamError> {
-    let link = sse::open(&Dispatcher::new(target), endpoint).await;
+    let link = sse::open(Dispatcher::start(target), endpoint).await;
     let link = link.map_err(|error| HandshakeError::Unavailable(error.into()))?;
     let link = Link::Duplex(link);
     Ok(Handshake { info: initialize(&link).await?, link })
@@ -238,8 +238,8 @@ async fn call(link: &Link, method: &'static str, params: &str) -> Result<String,
         headers.insert("mcp-method", HeaderValue::from_static(method));
     }
     let cancel = CancellationToken::new();
-    let client = Arc::new(NoClient::default());
-    link.call(&Call { method, params, headers, client, own: true, cancel: &cancel }).await
+    let (id, client) = (link.dispatcher().next_id(), Arc::new(NoClient::default()));
+    link.call(&Call { id, method, params, headers, client, own: true, cancel: &cancel }).await
 }
 
 fn info(version: Version, result: &str, server_info: Option<&str>) -> UpstreamInfo {
@@ -260,49 +260,42 @@ pub(super) fn offers_modern(error: &ErrorObject) -> bool {
         && supported().unwrap_or_default().contains(&&*raw::quoted(Version::MODERN.as_str()))
 }
 
-fn discover_error(error: TransportError) -> HandshakeError {
-    let (status, error) = match error {
-        TransportError::Http(response) if response.error.is_none() || response.status.is_server_error() => {
-            let status = response.status.as_u16();
-            let wrong_era = matches!(status, 400..=499) && !matches!(status, 401 | 403 | 408 | 429);
-            return http_error(TransportError::Http(response), wrong_era);
-        }
-        TransportError::Http(response) => (Some(response.status), response.error),
-        TransportError::Upstream(UpstreamError::Rpc(error)) => (None, Some(error)),
-        // Some legacy servers hang up on a method that they do not know.
-        TransportError::Upstream(UpstreamError::OutcomeUnknown(reason)) => {
-            return HandshakeError::WrongEra(reason);
-        }
-        TransportError::Upstream(error) => return HandshakeError::Unavailable(error),
-    };
-    let access = status.is_some_and(|status| matches!(status.as_u16(), 401 | 403));
-    match error {
-        Some(error) if access || matches!(error.code, code::HEADER_MISMATCH | code::MISSING_CAPABILITY) => {
-            HandshakeError::Unavailable(UpstreamError::Rpc(error))
-        }
-        Some(error) => HandshakeError::WrongEra(error.to_string()),
-        None => HandshakeError::WrongEra("the server refused server/discover".into()),
+impl HandshakeError {
+    fn new(error: TransportError, is_wrong_era: bool) -> Self {
+        let error = UpstreamError::from(error);
+        if is_wrong_era { Self::WrongEra(error.to_string()) } else { Self::Unavailable(error) }
     }
+}
+
+fn discover_error(error: TransportError) -> HandshakeError {
+    let may_be_legacy =
+        |error: &ErrorObject| !matches!(error.code, code::HEADER_MISMATCH | code::MISSING_CAPABILITY);
+    let is_wrong_era = match &error {
+        TransportError::Http(response) => {
+            let is_outage = matches!(response.status.as_u16(), 401 | 403 | 408 | 429);
+            response.status.is_client_error()
+                && !is_outage
+                && response.error.as_ref().is_none_or(may_be_legacy)
+        }
+        TransportError::Upstream(UpstreamError::Rpc(error)) => may_be_legacy(error),
+        // Some legacy servers hang up on a method that they do not know.
+        TransportError::Upstream(UpstreamError::OutcomeUnknown(_)) => true,
+        TransportError::Upstream(UpstreamError::NotSent(_) | UpstreamError::Canceled) => false,
+    };
+    HandshakeError::new(error, is_wrong_era)
 }
 
 fn initialize_error(error: TransportError) -> HandshakeError {
-    match error {
+    let is_wrong_era = match &error {
         TransportError::Http(response) => {
-            let wrong_era = matches!(response.status.as_u16(), 400 | 404 | 405 | 406 | 415)
-                || response.error.as_ref().is_some_and(|error| error.code == code::UNSUPPORTED_VERSION);
-            http_error(TransportError::Http(response), wrong_era)
+            matches!(response.status.as_u16(), 400 | 404 | 405 | 406 | 415)
+                || response.error.as_ref().is_some_and(|error| error.code == code::UNSUPPORTED_VERSION)
         }
         // A server that does not know `initialize` must be a modern one.
-        TransportError::Upstream(UpstreamError::Rpc(error))
-            if matches!(error.code, code::UNSUPPORTED_VERSION | code::METHOD_NOT_FOUND) =>
-        {
-            HandshakeError::WrongEra(error.to_string())
+        TransportError::Upstream(UpstreamError::Rpc(error)) => {
+            matches!(error.code, code::UNSUPPORTED_VERSION | code::METHOD_NOT_FOUND)
         }
-        TransportError::Upstream(error) => HandshakeError::Unavailable(error),
-    }
-}
-
-fn http_error(error: TransportError, wrong_era: bool) -> HandshakeError {
-    let error = UpstreamError::from(error);
-    if wrong_era { HandshakeError::WrongEra(error.to_string()) } else { HandshakeError::Unavailable(error) }
+        TransportError::Upstream(_) => false,
+    };
+    HandshakeError::new(error, is_wrong_era)
 }

@@ -10,9 +10,10 @@ mod background;
 mod response;
 
 use super::{
-    dispatcher::{Dispatcher, Outbox, lock},
-    limits::{CLOSE_TIMEOUT, ERROR_BODY_BYTES, HANDLE_BYTES, POST_WAIT, POSTS, POSTS_WAITING},
+    dispatcher::{Dispatcher, lock},
+    limits::{CLOSE_TIMEOUT, ERROR_BODY_BYTES, HANDLE_BYTES, POST_WAIT},
     message::{self, Message, Named},
+    queue::{Frame, Frames},
     transport::{Call, HttpErrorResponse, TransportError},
     types::UpstreamError,
 };
@@ -21,7 +22,8 @@ use bytes::Bytes;
 use gantry_egress::{HttpClient, HttpError, HttpResponse};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use std::sync::{Arc, Mutex};
-use tokio::{sync::Semaphore, time::timeout};
+use tokio::time::timeout;
+use tokio_util::task::TaskTracker;
 
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
@@ -91,7 +93,8 @@ impl From<HttpError> for TransportError {
 #[derive(Debug)]
 pub(super) struct HttpLink {
     session: Arc<HttpSession>,
-    outbox: Arc<dyn Outbox>,
+    /// The task that posts cancellations and answers.
+    posting: TaskTracker,
 }
 
 /// What the tasks of a link share.
@@ -103,51 +106,23 @@ struct HttpSession {
     /// The session id that a legacy server gave, until the session is deleted.
     id: Mutex<Option<Arc<str>>>,
     version: Mutex<Option<Version>>,
-    posts: Semaphore,
-    posts_waiting: Arc<Semaphore>,
-}
-
-#[derive(Debug)]
-struct NotificationPoster(Arc<HttpSession>);
-
-impl Outbox for NotificationPoster {
-    fn post(&self, text: String) {
-        let session = Arc::clone(&self.0);
-        let server = Arc::clone(&session.dispatcher.target.name);
-        // Without a runtime the program is ending.
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        let Ok(place) = Arc::clone(&session.posts_waiting).try_acquire_owned() else {
-            tracing::warn!(%server, "a message was dropped, {POSTS_WAITING} others wait to be sent");
-            return;
-        };
-        runtime.spawn(async move {
-            let turn = session.posts.acquire().await;
-            match timeout(POST_WAIT, session.notify(text)).await {
-                Ok(Ok(())) => {}
-                Ok(Err(error)) => {
-                    tracing::debug!(%server, error = %UpstreamError::from(error), "a message was not taken");
-                }
-                Err(_) => tracing::debug!(%server, "a message was not taken in time"),
-            }
-            drop((turn, place));
-        });
-    }
 }
 
 impl HttpLink {
     /// A link in one of the eras. Nothing is sent yet.
-    pub(super) fn new(dispatcher: &Arc<Dispatcher>, endpoint: HttpEndpoint, is_modern: bool) -> Self {
+    pub(super) fn new(frames: Frames, endpoint: HttpEndpoint, is_modern: bool) -> Self {
         let session = Arc::new(HttpSession {
             endpoint,
-            dispatcher: Arc::clone(dispatcher),
+            dispatcher: Arc::clone(&frames.dispatcher),
             is_modern,
             id: Mutex::default(),
             version: Mutex::new(is_modern.then_some(Version::MODERN)),
-            posts: Semaphore::new(POSTS),
-            posts_waiting: Arc::new(Semaphore::new(POSTS_WAITING)),
         });
-        let outbox = Arc::new(NotificationPoster(Arc::clone(&session)));
-        Self { session, outbox }
+        let posting = TaskTracker::new();
+        let poster = Arc::clone(&session);
+        posting.spawn(async move { frames.for_each(|frame| poster.post_frame(frame)).await });
+        posting.close();
+        Self { session, posting }
     }
 
     pub(super) fn dispatcher(&self) -> &Arc<Dispatcher> {
@@ -159,23 +134,21 @@ impl HttpLink {
         *lock(&self.session.version) = Some(version);
     }
 
-    /// Sends a request and waits for its result.
     pub(super) async fn call(&self, call: &Call<'_>) -> Result<String, TransportError> {
         let session = &self.session;
+        let mut request = session.dispatcher.register(call.id, &call.client, call.own)?;
         // A handshake cannot be cancelled, and hanging up on a modern server says it all.
-        let is_cancellable = !session.is_modern && call.method != "initialize";
-        let outbox = is_cancellable.then(|| Arc::clone(&self.outbox));
-        let mut request = session.dispatcher.register(&call.client, call.own, outbox)?;
+        request.is_cancellable = !session.is_modern && call.method != "initialize";
         let outcome = tokio::select! {
             biased;
             () = call.cancel.cancelled() => return Err(UpstreamError::Canceled.into()),
-            outcome = session.exchange(&mut request, call, &self.outbox) => outcome,
+            outcome = session.exchange(&mut request, call) => outcome,
         };
         if outcome.as_ref().is_err_and(TransportError::is_outcome_unknown) {
             let error = UpstreamError::OutcomeUnknown("the answer got lost".into());
             session.dispatcher.fail(request.id, error);
         }
-        request.set_outbox(None);
+        request.is_cancellable = false;
         match outcome {
             Err(TransportError::Http(response)) if response.is_session_expired(call.own) => {
                 let reason = "the server does not know the session any more";
@@ -188,12 +161,13 @@ impl HttpLink {
 
     /// Sends a message that has no answer.
     pub(super) async fn notify(&self, text: String) -> Result<(), TransportError> {
-        self.session.notify(text).await
+        self.session.dispatcher.trace(true, &text);
+        self.session.post(text).await
     }
 
     /// Opens the background stream of a legacy server, if it has one.
     pub(super) fn open_background(&self) {
-        tokio::spawn(background::run(Arc::clone(&self.session), Arc::clone(&self.outbox)));
+        tokio::spawn(background::run(Arc::clone(&self.session)));
     }
 
     /// Deletes the session. Requests in a session that the server does not know go on: each gets its own answer.
@@ -201,7 +175,11 @@ impl HttpLink {
         let dispatcher = &self.session.dispatcher;
         let was_open = !dispatcher.has_ended();
         dispatcher.refuse_requests("the connection was closed");
-        self.session.all_posted().await;
+        // A call cannot be cancelled in a deleted session.
+        dispatcher.queue.close();
+        if timeout(CLOSE_TIMEOUT, self.posting.wait()).await.is_err() {
+            tracing::debug!(server = %dispatcher.target.name, "messages were still waiting to be sent");
+        }
         if let Some(delete) = self.session.delete()
             && timeout(CLOSE_TIMEOUT, delete).await.is_err()
         {
@@ -223,14 +201,6 @@ impl Drop for HttpLink {
 }
 
 impl HttpSession {
-    /// Waits until the waiting messages are sent, for a while: a call cannot be cancelled in a deleted session.
-    async fn all_posted(&self) {
-        let places = u32::try_from(POSTS_WAITING).unwrap_or(u32::MAX);
-        if timeout(CLOSE_TIMEOUT, self.posts_waiting.acquire_many(places)).await.is_err() {
-            tracing::debug!(server = %self.dispatcher.target.name, "messages were still waiting to be sent");
-        }
-    }
-
     /// The headers of a message, and whether they name a session.
     fn headers(&self) -> (HeaderMap, bool) {
         let mut headers = self.endpoint.headers.clone();
@@ -243,14 +213,24 @@ impl HttpSession {
         (headers, in_session)
     }
 
-    async fn notify(&self, text: String) -> Result<(), TransportError> {
+    async fn post(&self, text: String) -> Result<(), TransportError> {
         let (headers, in_session) = self.headers();
-        self.dispatcher.trace(true, &text);
         let response = self.endpoint.post(&self.endpoint.url, headers, text).await?;
         if response.status().is_success() {
             return Ok(());
         }
         Err(error_response(response, in_session, None).await)
+    }
+
+    async fn post_frame(&self, frame: Frame) {
+        let server = &self.dispatcher.target.name;
+        match timeout(POST_WAIT, self.post(frame.text)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                tracing::debug!(%server, error = %UpstreamError::from(error), "a message was not taken");
+            }
+            Err(_) => tracing::debug!(%server, "a message was not taken in time"),
+        }
     }
 
     /// Keeps the session id that came with a handshake.

@@ -1,9 +1,8 @@
 //! What a connection shares with its tasks, and how one request is sent in the era of the server.
 
-use super::meta;
 use super::{
     dispatcher::Dispatcher,
-    handshake,
+    handshake, meta,
     subscriptions::Subscriptions,
     tools::{self, ToolCallHints, ToolHints},
     transport::{Call, Link, TransportError},
@@ -34,6 +33,7 @@ pub(super) struct OutgoingRequest<'a> {
     pub(super) params: &'a str,
     /// The `_meta` of the client.
     pub(super) meta: Option<&'a str>,
+    /// The request whose client gets the progress, if it is not this one.
     pub(super) progress_token: Option<u64>,
     /// The client behind it; `None` for Gantry's own requests.
     pub(super) client: Option<&'a Arc<dyn ClientChannel>>,
@@ -85,6 +85,9 @@ impl ConnectionInner {
 
     async fn send(&self, request: OutgoingRequest<'_>) -> Result<String, TransportError> {
         let OutgoingRequest { method, params, meta, progress_token, client, cancel } = request;
+        let id = self.dispatcher().next_id();
+        let wants_progress = client.is_some_and(|client| client.wants_progress());
+        let token = wants_progress.then(|| progress_token.unwrap_or(id));
         let declared = self.dispatcher().target.declared;
         let (params, headers) = if self.is_modern() {
             let headers = match &self.link {
@@ -92,13 +95,13 @@ impl ConnectionInner {
                 Link::Duplex(_) => HeaderMap::new(),
             };
             let client = client.map(|client| &**client);
-            (meta::modern(params, meta, progress_token, declared, client), headers)
+            (meta::modern(params, meta, token, declared, client), headers)
         } else {
-            (meta::legacy(params, meta, progress_token), HeaderMap::new())
+            (meta::legacy(params, meta, token), HeaderMap::new())
         };
         let (own, client) = (client.is_none(), client.cloned());
         let client = client.unwrap_or_else(|| Arc::new(NoClient::default()));
-        self.link.call(&Call { method, params: &params, headers, client, own, cancel }).await
+        self.link.call(&Call { id, method, params: &params, headers, client, own, cancel }).await
     }
 
     pub(super) fn hints(&self, request: OutgoingRequest<'_>) -> Option<Arc<ToolHints>> {

@@ -10,17 +10,17 @@ pub(super) const ERROR_BODY_BYTES: usize = 64 * 1024;
 pub(super) const EXCERPT_CHARS: usize = 200;
 /// Requests of clients that are pending on one connection.
 pub(super) const MAX_IN_FLIGHT: usize = 1024;
-/// Requests and answers that wait to be written.
+/// Requests that wait to be written.
 pub(super) const WRITES_WAITING: usize = 64;
 /// How long a request waits for its turn to be written. A server that does not read for so long is stuck.
 pub(super) const WRITE_WAIT: Duration = Duration::from_secs(10);
 /// Requests of a server to clients that are open at once; more are answered with an error.
 pub(super) const MAX_CLIENT_REQUESTS: usize = 256;
-/// POSTs that carry notifications and answers, at once.
+/// Cancellations and answers that wait to be written: all requests may be cancelled, and all requests of the server
+/// answered, at the same moment.
+pub(super) const URGENT_WAITING: usize = MAX_IN_FLIGHT + MAX_CLIENT_REQUESTS;
+/// POSTs that carry messages without an answer, at once.
 pub(super) const POSTS: usize = 16;
-/// Such messages that are being sent or wait for their turn; more are dropped. Every request can be cancelled and every
-/// request of the server answered at the same moment.
-pub(super) const POSTS_WAITING: usize = MAX_IN_FLIGHT + MAX_CLIENT_REQUESTS;
 /// How long such a POST may take.
 pub(super) const POST_WAIT: Duration = Duration::from_secs(10);
 /// Rounds of `input_required` that one request may take. Other clients give up after as many.

@@ -1,29 +1,24 @@
 //! Lines over the pipes of a process and over TCP.
 
-use super::{
-    dispatcher::Dispatcher,
-    duplex::{Duplex, Ends, Frames},
-    limits::MESSAGE_BYTES,
-    types::IoStreams,
-};
+use super::{duplex::Duplex, limits::MESSAGE_BYTES, queue::Frames, types::IoStreams};
 use crate::lines::{Line, Lines, one_line};
 use futures_util::FutureExt as _;
-use std::sync::Arc;
 use tokio::{
     io::{AsyncWrite, AsyncWriteExt as _, BufWriter},
     net::TcpStream,
 };
 
 /// A link over these streams.
-pub(super) fn open(dispatcher: &Arc<Dispatcher>, streams: IoStreams) -> Duplex {
+pub(super) fn open(frames: Frames, streams: IoStreams) -> Duplex {
     let IoStreams { reader, writer, guard } = streams;
-    let (duplex, ends) = Duplex::open(dispatcher, Some(guard));
-    ends.run(
-        |dispatcher, outbox| async move {
+    Duplex::start(
+        frames,
+        Some(guard),
+        |dispatcher| async move {
             let mut lines = Lines::new(reader);
             loop {
                 match lines.next().await {
-                    Ok(Some(Line::Whole(line))) => Ends::receive(&dispatcher, &line, &outbox),
+                    Ok(Some(Line::Whole(line))) => dispatcher.receive_bytes(&line, None),
                     Ok(Some(Line::TooLong)) => {
                         dispatcher
                             .fail_all(&format!("the server sent a line of more than {MESSAGE_BYTES} bytes"));
@@ -39,8 +34,7 @@ pub(super) fn open(dispatcher: &Arc<Dispatcher>, streams: IoStreams) -> Duplex {
             let written = write(writer, frames).await;
             written.map_err(|error| format!("the server does not take input: {error}"))
         },
-    );
-    duplex
+    )
 }
 
 async fn write(writer: impl AsyncWrite + Unpin, mut frames: Frames) -> std::io::Result<()> {

@@ -41,7 +41,7 @@ impl Dispatcher {
 
     fn on_progress(&self, params: &str) {
         let token = raw::member(params, "progressToken").and_then(message::number);
-        match token.and_then(|token| self.progress_client(token)) {
+        match token.and_then(|token| self.pending().client(token)) {
             Some(client) => client.notify(ServerNotification::Progress(params.into())),
             None => tracing::debug!(server = %self.target.name, "progress came under an unknown token"),
         }
@@ -74,7 +74,7 @@ impl Dispatcher {
     /// The server cancels a request of its own.
     fn on_cancelled(&self, params: &str) {
         let Some(id) = raw::member(params, "requestId") else { return };
-        let request = lock(&self.open_client_requests).remove(id);
+        let request = lock(&self.client_requests).remove(id);
         if let Some(request) = request {
             request.cancel();
         }

@@ -126,10 +126,9 @@ impl PendingRequests {
         ids.into_iter().filter_map(|id| self.orphan(id)).collect()
     }
 
-    /// The client of a request, or the part of Gantry behind it.
+    /// The client of a request.
     pub(super) fn client(&self, id: u64) -> Option<Arc<dyn ClientChannel>> {
-        let request = self.clients.get(&id).or_else(|| self.own.get(&id))?;
-        Some(Arc::clone(&request.owner.client))
+        self.clients.get(&id).map(|request| Arc::clone(&request.owner.client))
     }
 
     /// Fires when a pending request of this session has ended; `None` if there is none.

@@ -2,23 +2,20 @@
 
 use super::{
     dispatcher::Dispatcher,
-    duplex::{Duplex, Frame, Frames},
+    duplex::Duplex,
     http::{HttpEndpoint, error_response},
-    limits::{MESSAGE_BYTES, POST_WAIT, POSTS},
+    limits::{MESSAGE_BYTES, POST_WAIT},
+    queue::{Frame, Frames},
     transport::TransportError,
     types::UpstreamError,
 };
-use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use gantry_egress::{HttpResponse, SseEvent, SseParser};
 use http::{Uri, uri};
 use std::{collections::VecDeque, sync::Arc};
 use tokio::time::timeout;
 
 /// Opens the stream and waits for the address.
-pub(super) async fn open(
-    dispatcher: &Arc<Dispatcher>,
-    endpoint: HttpEndpoint,
-) -> Result<Duplex, TransportError> {
+pub(super) async fn open(frames: Frames, endpoint: HttpEndpoint) -> Result<Duplex, TransportError> {
     let response = endpoint.get(endpoint.headers.clone()).await?;
     if !response.status().is_success() {
         return Err(error_response(response, false, None).await);
@@ -34,13 +31,14 @@ pub(super) async fn open(
         }
     };
     let address = resolve(&endpoint.url, address.trim()).map_err(UpstreamError::NotSent)?;
-    let (duplex, ends) = Duplex::open(dispatcher, None);
-    let poster = Poster { endpoint, address, dispatcher: Arc::clone(dispatcher) };
-    ends.run(
-        |dispatcher, outbox| async move {
+    let poster = Poster { endpoint, address, dispatcher: Arc::clone(&frames.dispatcher) };
+    Ok(Duplex::start(
+        frames,
+        None,
+        |dispatcher| async move {
             loop {
                 match events.next().await {
-                    Ok(event) if event.is_message() => dispatcher.receive(&event.data, None, &outbox),
+                    Ok(event) if event.is_message() => dispatcher.receive(&event.data, None),
                     Ok(_) => {}
                     Err(reason) => return reason,
                 }
@@ -48,13 +46,12 @@ pub(super) async fn open(
             }
         },
         |frames| async move {
-            poster.run(frames).await;
+            frames.for_each(|frame| poster.post(frame)).await;
             // Hanging up is all there is to do at the end.
             poster.dispatcher.end("the connection was closed");
             Ok(())
         },
-    );
-    Ok(duplex)
+    ))
 }
 
 struct Events {
@@ -87,20 +84,6 @@ struct Poster {
 }
 
 impl Poster {
-    async fn run(&self, mut frames: Frames) {
-        let mut posts = FuturesUnordered::new();
-        loop {
-            tokio::select! {
-                frame = frames.next(), if posts.len() < POSTS => match frame {
-                    Some(frame) => posts.push(self.post(frame)),
-                    None => break,
-                },
-                Some(()) = posts.next(), if !posts.is_empty() => {}
-            }
-        }
-        while posts.next().await.is_some() {}
-    }
-
     async fn post(&self, frame: Frame) {
         let posted = async {
             let headers = self.endpoint.headers.clone();

@@ -2,6 +2,7 @@
 //! them, one `resources/subscribe` per resource of a legacy one.
 
 use super::{
+    connection::Connection,
     inner::ConnectionInner,
     limits::{ACKNOWLEDGE, BACKGROUND_FAILURES, MAX_SUBSCRIPTIONS, REOPEN, STREAM_WAS_WELL},
     transport::TransportError,
@@ -64,32 +65,55 @@ impl Subscriptions {
     }
 }
 
-impl ConnectionInner {
-    /// Subscribes to a resource, or unsubscribes.
+impl Connection {
+    /// Subscribes to changes of this resource (the server's own URI), or unsubscribes.
     ///
     /// Cancel-safety: whether the change was made is not known; it can be made again.
-    pub(super) async fn watch(&self, uri: &str, on: bool) -> Result<(), UpstreamError> {
-        if !self.offers("resources", "subscribe") {
+    ///
+    /// # Errors
+    /// The server does not take it.
+    pub async fn watch(&self, uri: &str, on: bool) -> Result<(), UpstreamError> {
+        let inner = &self.inner;
+        if !inner.offers("resources", "subscribe") {
             let what = "the server does not tell of changes of its resources";
             return Err(UpstreamError::Rpc(ErrorObject::new(code::METHOD_NOT_FOUND, what)));
         }
-        if !self.is_modern() {
-            return self.subscribe(uri, on).await;
+        if !inner.is_modern() {
+            return inner.subscribe(uri, on).await;
         }
-        let Subscriptions { wanted, applied } = &self.subscriptions;
-        let version = self.subscriptions.change(uri, on)?;
+        let Subscriptions { wanted, applied } = &inner.subscriptions;
+        let version = inner.subscriptions.change(uri, on)?;
         let mut applied = applied.subscribe();
         let outcome = tokio::select! {
             applied = applied.wait_for(|applied| applied.version >= version) => {
                 applied.map_or(Ok(()), |applied| applied.outcome.clone())
             }
-            reason = self.dispatcher().ended() => return Err(UpstreamError::NotSent(reason)),
+            reason = self.closed() => return Err(UpstreamError::NotSent(reason)),
         };
         // A resource that is still wanted was taken before; the error is about another one.
         let is_wanted = wanted.borrow().uris.contains(uri);
         if on && !is_wanted { outcome } else { Ok(()) }
     }
 
+    /// Sets the level from which on a legacy server sends log messages. Every modern request carries its own.
+    ///
+    /// # Errors
+    /// The server does not take it.
+    pub async fn set_log_level(&self, level: LogLevel) -> Result<(), UpstreamError> {
+        let inner = &self.inner;
+        if inner.is_modern() {
+            return Ok(());
+        }
+        if raw::member(&inner.info.capabilities, "logging").is_none() {
+            let what = "the server does not send log messages";
+            return Err(UpstreamError::Rpc(ErrorObject::new(code::METHOD_NOT_FOUND, what)));
+        }
+        let params = raw::object([("level", &*raw::quoted(level.as_str()))]);
+        inner.own("logging/setLevel", &params).await.map(drop)
+    }
+}
+
+impl ConnectionInner {
     async fn subscribe(&self, uri: &str, on: bool) -> Result<(), UpstreamError> {
         let params = raw::object([("uri", &*raw::quoted(uri))]);
         if !on {
@@ -112,19 +136,6 @@ impl ConnectionInner {
         }
         self.own("resources/subscribe", &params).await?;
         self.subscriptions.change(uri, true).map(drop)
-    }
-
-    /// Sets the level from which on a legacy server sends log messages. Every modern request carries its own.
-    pub(super) async fn set_log_level(&self, level: LogLevel) -> Result<(), UpstreamError> {
-        if self.is_modern() {
-            return Ok(());
-        }
-        if raw::member(&self.info.capabilities, "logging").is_none() {
-            let what = "the server does not send log messages";
-            return Err(UpstreamError::Rpc(ErrorObject::new(code::METHOD_NOT_FOUND, what)));
-        }
-        let params = raw::object([("level", &*raw::quoted(level.as_str()))]);
-        self.own("logging/setLevel", &params).await.map(drop)
     }
 
     fn offers(&self, feature: &str, what: &str) -> bool {

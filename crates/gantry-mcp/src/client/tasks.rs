@@ -18,11 +18,11 @@ impl ConnectionInner {
     ) -> Result<String, UpstreamError> {
         let params = raw::with(request.params, "task", "{}");
         // The server also works between two polls, and its messages then belong to the client of the task.
-        let running = match request.client {
-            Some(client) => Some(self.dispatcher().register(client, false, None)?),
-            None => None,
-        };
-        let started = self.request(OutgoingRequest { params: &params, ..request }).await?;
+        let id = self.dispatcher().next_id();
+        let running = request.client.map(|client| self.dispatcher().register(id, client, false));
+        let running = running.transpose()?;
+        let start = OutgoingRequest { params: &params, progress_token: Some(id), ..request };
+        let started = self.request(start).await?;
         let Some(task) = raw::member(&started, "task").filter(|task| task.starts_with('{')) else {
             return Ok(started);
         };

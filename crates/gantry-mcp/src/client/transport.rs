@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 /// One JSON-RPC request, ready to be sent.
 #[derive(Debug)]
 pub(super) struct Call<'a> {
+    pub(super) id: u64,
     pub(super) method: &'a str,
     /// The params with their `_meta`.
     pub(super) params: &'a str,
@@ -142,14 +143,14 @@ impl Link {
     /// Sends a message that has no answer.
     pub(super) async fn notify(&self, text: String) -> Result<(), TransportError> {
         match self {
-            Self::Duplex(duplex) => Ok(duplex.notify(text).await?),
+            Self::Duplex(duplex) => Ok(duplex.dispatcher.send(None, text).await?),
             Self::Http(http) => http.notify(text).await,
         }
     }
 
     pub(super) fn dispatcher(&self) -> &Arc<Dispatcher> {
         match self {
-            Self::Duplex(duplex) => duplex.dispatcher(),
+            Self::Duplex(duplex) => &duplex.dispatcher,
             Self::Http(http) => http.dispatcher(),
         }
     }

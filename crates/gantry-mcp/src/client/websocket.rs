@@ -1,17 +1,16 @@
 //! WebSocket: one message per text frame.
 
 use super::{
-    dispatcher::Dispatcher,
-    duplex::{Duplex, Ends},
+    duplex::Duplex,
     http::{HttpEndpoint, error_response},
     limits::{CLOSE_TIMEOUT, MESSAGE_BYTES},
+    queue::Frames,
     types::UpstreamError,
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use futures_util::{SinkExt as _, StreamExt as _};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
-use std::sync::Arc;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     time::timeout,
@@ -29,7 +28,7 @@ const SUBPROTOCOL: &str = "mcp";
 
 /// Opens a link to a `ws://` or `wss://` address.
 pub(super) async fn open(
-    dispatcher: &Arc<Dispatcher>,
+    frames: Frames,
     url: &str,
     headers: &[(String, String)],
 ) -> Result<Duplex, UpstreamError> {
@@ -43,9 +42,7 @@ pub(super) async fn open(
         }
     };
     let socket = upgrade(&HttpEndpoint::new(&url, headers)?).await?;
-    let (duplex, ends) = Duplex::open(dispatcher, None);
-    serve(socket, ends);
-    Ok(duplex)
+    Ok(serve(socket, frames))
 }
 
 async fn upgrade(
@@ -87,15 +84,20 @@ async fn upgrade(
     Ok(WebSocketStream::from_raw_socket(stream, Role::Client, Some(config)).await)
 }
 
-fn serve(socket: WebSocketStream<impl AsyncRead + AsyncWrite + Send + Unpin + 'static>, ends: Ends) {
+fn serve(
+    socket: WebSocketStream<impl AsyncRead + AsyncWrite + Send + Unpin + 'static>,
+    frames: Frames,
+) -> Duplex {
     let (mut sink, mut stream) = socket.split();
     let broke = |error: tungstenite::Error| format!("the WebSocket broke: {error}");
-    ends.run(
-        move |dispatcher, outbox| async move {
+    Duplex::start(
+        frames,
+        None,
+        move |dispatcher| async move {
             loop {
                 match stream.next().await {
-                    Some(Ok(Message::Text(text))) => dispatcher.receive(&text, None, &outbox),
-                    Some(Ok(Message::Binary(bytes))) => Ends::receive(&dispatcher, &bytes, &outbox),
+                    Some(Ok(Message::Text(text))) => dispatcher.receive(&text, None),
+                    Some(Ok(Message::Binary(bytes))) => dispatcher.receive_bytes(&bytes, None),
                     Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => {}
                     Some(Ok(Message::Close(_))) | None => {
                         return "the server closed the WebSocket".to_owned();
@@ -114,5 +116,5 @@ fn serve(socket: WebSocketStream<impl AsyncRead + AsyncWrite + Send + Unpin + 's
             }
             Ok(())
         },
-    );
+    )
 }

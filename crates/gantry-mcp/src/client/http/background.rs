@@ -1,24 +1,21 @@
 //! The background stream of a legacy server: messages that belong to no request.
 
 use super::{HttpSession, response::Opened};
-use crate::client::{
-    dispatcher::Outbox,
-    limits::{BACKGROUND_FAILURES, MESSAGE_BYTES, POLL, REOPEN, STREAM_WAS_WELL},
-};
+use crate::client::limits::{BACKGROUND_FAILURES, MESSAGE_BYTES, POLL, REOPEN, STREAM_WAS_WELL};
 use gantry_egress::{HttpResponse, SseParser};
 use std::sync::Arc;
 use tokio::time::{Instant, sleep};
 
 /// Keeps the stream open until the connection ends or the server turns out to have none.
-pub(super) async fn run(session: Arc<HttpSession>, outbox: Arc<dyn Outbox>) {
+pub(super) async fn run(session: Arc<HttpSession>) {
     tokio::select! {
         biased;
         _ = session.dispatcher.ended() => {}
-        () = keep_open(&session, &outbox) => {}
+        () = keep_open(&session) => {}
     }
 }
 
-async fn keep_open(session: &HttpSession, outbox: &Arc<dyn Outbox>) {
+async fn keep_open(session: &HttpSession) {
     let server = &session.dispatcher.target.name;
     let mut parser = SseParser::new(MESSAGE_BYTES);
     let mut pause = REOPEN[0];
@@ -34,7 +31,7 @@ async fn keep_open(session: &HttpSession, outbox: &Arc<dyn Outbox>) {
                     session.dispatcher.notify_lists_changed();
                 }
                 opened_before = true;
-                read(session, response, &mut parser, outbox).await;
+                read(session, response, &mut parser).await;
             }
             Ok(Opened::Nothing) => return,
             Ok(Opened::NotNow(status)) => {
@@ -61,14 +58,9 @@ async fn keep_open(session: &HttpSession, outbox: &Arc<dyn Outbox>) {
     }
 }
 
-async fn read(
-    session: &HttpSession,
-    mut response: HttpResponse,
-    parser: &mut SseParser,
-    outbox: &Arc<dyn Outbox>,
-) {
+async fn read(session: &HttpSession, mut response: HttpResponse, parser: &mut SseParser) {
     while let Ok(Some(chunk)) = response.chunk().await {
-        if let Err(failure) = session.take(&chunk, parser, None, outbox) {
+        if let Err(failure) = session.take(&chunk, parser, None) {
             tracing::warn!(server = %session.dispatcher.target.name, %failure, "the background stream is opened anew");
             return;
         }

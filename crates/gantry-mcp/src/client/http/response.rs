@@ -2,7 +2,7 @@
 
 use super::{EVENT_STREAM, HttpSession, LAST_EVENT_ID, error_response};
 use crate::client::{
-    dispatcher::{Outbox, RequestGuard},
+    dispatcher::RequestGuard,
     limits::{CLOSE_TIMEOUT, MESSAGE_BYTES, POLL, REOPEN, RESUMES},
     message,
     transport::{Call, TransportError},
@@ -12,7 +12,6 @@ use crate::exchange::ServerNotification;
 use futures_util::FutureExt as _;
 use gantry_egress::{HttpError, HttpResponse, SseParser};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
-use std::sync::Arc;
 use tokio::time::{sleep, timeout};
 
 impl HttpSession {
@@ -21,7 +20,6 @@ impl HttpSession {
         &self,
         request: &mut RequestGuard,
         call: &Call<'_>,
-        outbox: &Arc<dyn Outbox>,
     ) -> Result<String, TransportError> {
         let (mut headers, in_session) = self.headers();
         headers.extend(call.headers.clone());
@@ -39,13 +37,10 @@ impl HttpSession {
             self.set_id(&response);
         }
         match content_type(response.headers()) {
-            EVENT_STREAM => Ok(self.follow(response, request, outbox).await?),
+            EVENT_STREAM => Ok(self.follow(response, request).await?),
             "application/json" => {
                 let body = response.body(MESSAGE_BYTES).await?;
-                match std::str::from_utf8(&body) {
-                    Ok(text) => self.dispatcher.receive(text, Some(request.id), outbox),
-                    Err(_) => self.dispatcher.count_garbage("(not UTF-8)"),
-                }
+                self.dispatcher.receive_bytes(&body, Some(request.id));
                 let nothing = || {
                     let what = "the server sent no answer to the request";
                     Err(UpstreamError::OutcomeUnknown(what.into()))
@@ -66,7 +61,6 @@ impl HttpSession {
         &self,
         mut response: HttpResponse,
         request: &mut RequestGuard,
-        outbox: &Arc<dyn Outbox>,
     ) -> Result<String, UpstreamError> {
         let mut parser = SseParser::new(MESSAGE_BYTES);
         let mut attempts = 0;
@@ -81,7 +75,7 @@ impl HttpSession {
             };
             let broken = match chunk {
                 Ok(Some(chunk)) => {
-                    if self.take(&chunk, &mut parser, Some(request.id), outbox)? {
+                    if self.take(&chunk, &mut parser, Some(request.id))? {
                         attempts = 0;
                     }
                     tokio::task::coop::consume_budget().await;
@@ -116,14 +110,13 @@ impl HttpSession {
         chunk: &[u8],
         parser: &mut SseParser,
         origin: Option<u64>,
-        outbox: &Arc<dyn Outbox>,
     ) -> Result<bool, UpstreamError> {
         let last_id = parser.last_id().map(str::to_owned);
         let mut events = Vec::new();
         let pushed = parser.push(chunk, &mut events);
         let mut brought = parser.last_id() != last_id.as_deref();
         for event in events.iter().filter(|event| event.is_message()) {
-            self.dispatcher.receive(&event.data, origin, outbox);
+            self.dispatcher.receive(&event.data, origin);
             brought = true;
         }
         pushed.map(|()| brought).map_err(|error| UpstreamError::OutcomeUnknown(error.to_string()))

@@ -1,20 +1,10 @@
 //! Answers that do not say, or say wrongly, to which request they belong.
 
 use super::fake::{Peer, a_client, call, legacy, target};
-use crate::client::{
-    Protocol, Transport, UpstreamError,
-    dispatcher::{Dispatcher, Outbox},
-};
+use crate::client::{Protocol, Transport, UpstreamError, dispatcher::Dispatcher};
 use serde_json::json;
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 use tokio::time::timeout;
-
-#[derive(Debug)]
-struct Nowhere;
-
-impl Outbox for Nowhere {
-    fn post(&self, _text: String) {}
-}
 
 #[tokio::test]
 async fn a_result_that_names_no_request_is_nobodys() {
@@ -79,11 +69,11 @@ async fn an_error_that_names_no_request_is_for_none_of_several() {
 #[tokio::test]
 async fn an_error_on_the_stream_of_a_request_answers_it() {
     let (target, _events) = target(Transport::Tcp { address: String::new() }, Protocol::Auto);
-    let dispatcher = Dispatcher::new(&target);
-    let outbox: Arc<dyn Outbox> = Arc::new(Nowhere);
-    let register = || dispatcher.register(&(a_client(1, "{}", Ok("{}")).0 as _), false, None).unwrap();
+    let dispatcher = Dispatcher::start(&target).dispatcher;
+    let client = a_client(1, "{}", Ok("{}")).0 as _;
+    let register = || dispatcher.register(dispatcher.next_id(), &client, false).unwrap();
     let (mut one, _other) = (register(), register());
-    dispatcher.receive(r#"{"error":{"code":-1,"message":"no"}}"#, Some(one.id), &outbox);
+    dispatcher.receive(r#"{"error":{"code":-1,"message":"no"}}"#, Some(one.id));
     let outcome = one.outcome().await;
     assert!(matches!(&outcome, Err(UpstreamError::Rpc(error)) if error.code == -1), "{outcome:?}");
 }

@@ -16,8 +16,9 @@ use tokio::{
 #[test]
 fn a_connection_full_of_calls_has_room_for_gantrys_own_requests() {
     let (target, _events) = target(Transport::Tcp { address: String::new() }, Protocol::Auto);
-    let dispatcher = Dispatcher::new(&target);
-    let register = |own| dispatcher.register(&(a_client(1, "{}", Ok("{}")).0 as _), own, None);
+    let dispatcher = Dispatcher::start(&target).dispatcher;
+    let client = a_client(1, "{}", Ok("{}")).0 as _;
+    let register = |own| dispatcher.register(dispatcher.next_id(), &client, own);
     let calls: Vec<_> = (0..MAX_IN_FLIGHT).map(|_| register(false).unwrap()).collect();
     assert!(
         matches!(register(false), Err(UpstreamError::NotSent(reason)) if reason.contains("1024 requests"))

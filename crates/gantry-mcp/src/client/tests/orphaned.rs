@@ -4,7 +4,7 @@ use super::fake::{Client, Events, Peer, a_client, call, legacy, target};
 use crate::{
     client::{
         Change, Connection, ListKind, Protocol, Transport, UpstreamError,
-        dispatcher::{Dispatcher, Outbox, RequestGuard},
+        dispatcher::{Dispatcher, RequestGuard},
         pending::{CANCELLED_TTL, MAX_ORPHANS, Recipient},
     },
     exchange::ServerNotification,
@@ -163,29 +163,23 @@ async fn a_task_is_its_clients_between_two_looks_at_it() {
     events.lists_changed().await;
 }
 
-#[derive(Debug)]
-struct Nowhere;
-
-impl Outbox for Nowhere {
-    fn post(&self, _text: String) {}
-}
-
 /// A dispatcher without a link.
 struct Bench {
     dispatcher: Arc<Dispatcher>,
-    outbox: Arc<dyn Outbox>,
     events: Events,
 }
 
 impl Bench {
     fn new() -> Self {
         let (target, events) = target(Transport::Tcp { address: String::new() }, Protocol::Auto);
-        Self { dispatcher: Dispatcher::new(&target), outbox: Arc::new(Nowhere), events }
+        Self { dispatcher: Dispatcher::start(&target).dispatcher, events }
     }
 
     fn request(&self, session: u64, own: bool) -> RequestGuard {
         let client = a_client(session, "{}", Ok("{}")).0;
-        self.dispatcher.register(&(client as _), own, Some(Arc::clone(&self.outbox))).unwrap()
+        let mut request = self.dispatcher.register(self.dispatcher.next_id(), &(client as _), own).unwrap();
+        request.is_cancellable = true;
+        request
     }
 
     /// Whether a message without an origin is for the only session under way.
@@ -194,7 +188,7 @@ impl Bench {
     }
 
     fn receive(&self, message: &Value, origin: Option<u64>) {
-        self.dispatcher.receive(&message.to_string(), origin, &self.outbox);
+        self.dispatcher.receive(&message.to_string(), origin);
     }
 
     /// Withdraws so many requests of session 1 and lets the server answer them all.
@@ -244,7 +238,7 @@ fn what_was_lost_counts_and_what_was_never_sent_or_is_gantrys_own_does_not() {
     assert!(bench.is_clear());
     let mut lost = bench.request(1, false);
     bench.dispatcher.fail(lost.id, UpstreamError::OutcomeUnknown("no answer".into()));
-    lost.set_outbox(None);
+    lost.is_cancellable = false;
     let id = lost.id;
     drop(lost);
     assert!(!bench.is_clear());
