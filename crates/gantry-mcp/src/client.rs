@@ -1,39 +1,39 @@
-//! Gantry as an MCP client: one type of connection, whatever the transport and whatever the era.
+//! Gantry as an MCP client: one type of connection for every transport and both eras.
 //!
-//! A [`Target`] says how to reach a server; [`connect`] reaches it, finds out which era it speaks and shakes hands; a
-//! [`Connection`] carries requests. What a server sends is passed on as the text that it sent.
+//! A [`Target`] says how to reach a server; [`connect`] reaches it, finds out its era and completes the handshake; a
+//! [`Connection`] carries requests. Results are passed on as the text that the server sent.
 //!
-//! From the wire inwards: a *link* moves messages, a *dispatcher* knows who waits for which, and the *core* puts
-//! requests into the words of an era.
+//! From the wire inwards: a *link* moves messages, a *dispatcher* gives them to the requests that wait for them, and
+//! `ConnectionInner` writes requests in the way of an era.
 
+mod client_requests;
 mod connection;
-mod core;
-mod detect;
 mod dispatcher;
 mod duplex;
-mod event_link;
-mod hello;
+mod handshake;
 mod http;
+mod inner;
+mod input_required;
 mod limits;
-mod link;
+mod lines;
 mod list;
-mod listen;
 mod message;
 mod meta;
-mod notices;
-mod pipes;
-mod questions;
-mod renewal;
-mod rounds;
+mod notifications;
+mod pending;
+mod queue;
+mod sse;
+mod subscriptions;
 mod tasks;
 #[cfg(test)]
 mod tests;
 mod tools;
+mod transport;
 mod types;
 mod websocket;
 
 pub use connection::{Connection, connect};
 pub use types::{
-    About, Declared, Dial, Event, Failure, ForwardRequest, ListKind, Protocol, Target, Trace, Transport,
-    Wires,
+    Change, ForwardRequest, IoStreams, ListKind, OfferedCapabilities, Protocol, Spawn, Target, Trace,
+    Transport, UpstreamError, UpstreamInfo,
 };

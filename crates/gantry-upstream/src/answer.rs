@@ -6,7 +6,7 @@ use crate::uri_map::{TOOL_RESULT, with_string_at};
 use gantry_core::error::{CallFailure, ErrorCode, ToolError, Upstream};
 use gantry_core::{Caller, Effect, Tool, raw};
 use gantry_mcp::ErrorObject;
-use gantry_mcp::client::Failure;
+use gantry_mcp::client::UpstreamError;
 use gantry_provider::{Content, RawOutput};
 use serde_json::json;
 use std::sync::Arc;
@@ -69,13 +69,13 @@ pub(super) fn server_down(server: &UpstreamServer) -> CallFailure {
 }
 
 /// The fault that a caller gets for a failure.
-pub(super) fn to_fault(server: &UpstreamServer, tool: &Tool, failure: Failure) -> CallFailure {
+pub(super) fn to_fault(server: &UpstreamServer, tool: &Tool, failure: UpstreamError) -> CallFailure {
     let id = server.id();
     match failure {
-        Failure::Unavailable(why) => {
+        UpstreamError::NotSent(why) => {
             not_sent(&format!("server {id} is not available: {}", server.secrets.mask(why)))
         }
-        Failure::Lost(why) => {
+        UpstreamError::OutcomeUnknown(why) => {
             let why = server.secrets.mask(why);
             let (code, advice) = match tool.effect {
                 Effect::Read => (ErrorCode::ExecutionError, ""),
@@ -87,7 +87,7 @@ pub(super) fn to_fault(server: &UpstreamServer, tool: &Tool, failure: Failure) -
             let what = format!("the connection to server {id} was lost while the call was under way: {why}");
             fault_after_sending(tool, ToolError::new(code, what + advice))
         }
-        Failure::Answered(error) => {
+        UpstreamError::Rpc(error) => {
             let mut text = String::new();
             error.write(&mut text);
             let message = format!("server {id} answered: {}", error.message);
@@ -96,7 +96,7 @@ pub(super) fn to_fault(server: &UpstreamServer, tool: &Tool, failure: Failure) -
                 .with_upstream(Upstream::Error(text.into()));
             fault_after_sending(tool, said)
         }
-        Failure::Canceled => fault_after_sending(tool, ToolError::new(ErrorCode::Canceled, "canceled")),
+        UpstreamError::Canceled => fault_after_sending(tool, ToolError::new(ErrorCode::Canceled, "canceled")),
     }
 }
 

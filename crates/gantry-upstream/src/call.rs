@@ -5,7 +5,7 @@ use crate::server::{Picked, UpstreamServer};
 use gantry_core::error::{CallFailure, ErrorCode, ToolError};
 use gantry_core::{Permit, Tool};
 use gantry_mcp::RequestContext;
-use gantry_mcp::client::Failure;
+use gantry_mcp::client::UpstreamError;
 use gantry_provider::{CallContext, RawOutput};
 use std::sync::Arc;
 
@@ -13,21 +13,30 @@ impl UpstreamServer {
     pub(super) async fn call(&self, cx: &CallContext, permit: &Permit) -> Result<RawOutput, CallFailure> {
         let (tool, mut tried) = (permit.tool(), Vec::new());
         let mut picked = self.pick_judged(tool)?;
+        let context = RequestContext { client: Arc::clone(&cx.client), cancel: cx.cancel.clone() };
+        let mut has_waited = false;
         let result = loop {
             let called = async {
-                let connection = self.connection_for(&picked, tool, &*cx.client).await?;
-                let turn = RequestContext { client: Arc::clone(&cx.client), cancel: cx.cancel.clone() };
-                connection.call(permit, cx.meta.as_deref(), turn).await
+                let connection = self.connection_for(&picked, tool, &*cx.client).await;
+                let connection = connection.map_err(|error| (error, false))?;
+                let result = connection.call(permit, cx.meta.as_deref(), &context).await;
+                result.map_err(|error| (error, connection.has_ended()))
             };
-            let failure = match called.await {
+            let (error, has_ended) = match called.await {
                 Ok(result) => break result,
-                Err(failure) => failure,
+                Err(failed) => failed,
             };
+            // Only a call that was certainly not sent may be sent again: to another replica, or once to one that
+            // reconnects.
+            if !matches!(error, UpstreamError::NotSent(_)) {
+                return Err(answer::to_fault(self, tool, error));
+            }
             tried.push(picked.replica);
-            // Only a call that was certainly not sent may be sent to another replica.
-            let is_unsent = matches!(failure, Failure::Unavailable(_));
-            let next = is_unsent.then(|| self.pick(&self.view.load(), &tried, Some(tool))).flatten();
-            picked = next.ok_or_else(|| answer::to_fault(self, tool, failure))?;
+            let mut next = self.pick(&self.view.load(), &tried, Some(tool));
+            if next.is_none() && has_ended && !std::mem::replace(&mut has_waited, true) {
+                next = self.pick_reconnected(Some(tool)).await;
+            }
+            picked = next.ok_or_else(|| answer::to_fault(self, tool, error))?;
         };
         answer::to_output(self, (picked.replica, picked.epoch), &cx.caller, tool, &result)
     }

@@ -10,9 +10,8 @@ use crate::listing::Listing;
 use crate::replica::Replica;
 use crate::server::{Picked, UpstreamServer};
 use arc_swap::ArcSwapOption;
-use futures_util::FutureExt as _;
 use gantry_core::Tool;
-use gantry_mcp::client::{self, Connection, Declared, Event, Failure, Protocol, Transport};
+use gantry_mcp::client::{self, Change, Connection, OfferedCapabilities, Protocol, Transport, UpstreamError};
 use gantry_provider::client::ClientChannel;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,10 +21,9 @@ use tokio::time::timeout;
 /// The sessions with a replica besides its first, by what they declare. They end with the first.
 #[derive(Debug)]
 pub(super) struct CapabilitySessions {
-    /// Where notifications of the server go.
-    events: mpsc::Sender<Event>,
+    changes: mpsc::Sender<Change>,
     /// Each is opened when a call first needs it. Limit: the sets of capabilities.
-    sessions: Mutex<HashMap<Declared, Arc<OnceCell<Session>>>>,
+    sessions: Mutex<HashMap<OfferedCapabilities, Arc<OnceCell<Session>>>>,
 }
 
 /// One session besides the first.
@@ -37,12 +35,12 @@ struct Session {
 }
 
 impl CapabilitySessions {
-    /// No session yet; the notifications of later ones go to `events`.
-    pub(super) fn new(events: mpsc::Sender<Event>) -> Self {
-        Self { events, sessions: Mutex::default() }
+    /// No session yet; the changes of later ones go to `changes`.
+    pub(super) fn new(changes: mpsc::Sender<Change>) -> Self {
+        Self { changes, sessions: Mutex::default() }
     }
 
-    fn sessions(&self) -> MutexGuard<'_, HashMap<Declared, Arc<OnceCell<Session>>>> {
+    fn sessions(&self) -> MutexGuard<'_, HashMap<OfferedCapabilities, Arc<OnceCell<Session>>>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -53,10 +51,9 @@ impl CapabilitySessions {
     }
 
     /// The place of a session; one that has ended makes room for another.
-    fn cell(&self, declared: Declared) -> Arc<OnceCell<Session>> {
-        let has_ended = |cell: &Arc<OnceCell<Session>>| {
-            cell.get().is_some_and(|session| session.connection.closed().now_or_never().is_some())
-        };
+    fn cell(&self, declared: OfferedCapabilities) -> Arc<OnceCell<Session>> {
+        let has_ended =
+            |cell: &Arc<OnceCell<Session>>| cell.get().is_some_and(|session| session.connection.has_ended());
         let mut sessions = self.sessions();
         sessions.retain(|_, cell| !has_ended(cell));
         Arc::clone(sessions.entry(declared).or_default())
@@ -66,7 +63,7 @@ impl CapabilitySessions {
 impl Session {
     /// Whether it has a tool as it was judged. It lists its tools again whenever the first session did: a change there may
     /// be a change here.
-    async fn defines(&self, tool: &Tool, beside: Arc<Listing>) -> Result<bool, Failure> {
+    async fn defines(&self, tool: &Tool, beside: Arc<Listing>) -> Result<bool, UpstreamError> {
         let listed = self.listed.load_full();
         if let Some((own, _)) = listed.as_deref().filter(|(_, known)| Arc::ptr_eq(known, &beside)) {
             return Ok(own.defines(tool));
@@ -90,11 +87,11 @@ impl UpstreamServer {
         at: &Picked,
         tool: &Tool,
         client: &dyn ClientChannel,
-    ) -> Result<Arc<Connection>, Failure> {
+    ) -> Result<Arc<Connection>, UpstreamError> {
         let first = || Arc::clone(&at.ready.connection);
         let Some(replica) = self.replicas.get(at.replica) else { return Ok(first()) };
         let is_by_session = matches!(replica.transport, Transport::Http { .. })
-            && !at.ready.connection.about().version.is_modern();
+            && !at.ready.connection.info().version.is_modern();
         let declared = self.settings.options.declared();
         let wanted = if is_by_session { client_capabilities(client, declared) } else { declared };
         if wanted == declared {
@@ -103,12 +100,12 @@ impl UpstreamServer {
         let second = self.capability_session(at, replica, wanted, tool);
         let second = timeout(self.settings.options.startup_timeout, second).await;
         if self.listing_of(at.replica).is_some_and(|listing| !listing.defines(tool)) {
-            return Err(Failure::Unavailable(format!("it has changed what {} is", tool.name)));
+            return Err(UpstreamError::NotSent(format!("it has changed what {} is", tool.name)));
         }
         let why = match second {
             Ok(Ok(Some(connection))) => return Ok(connection),
             Ok(Ok(None)) => format!("{} is another for clients that can do less", tool.name),
-            Ok(Err(failure)) => format!("no second session: {failure}"),
+            Ok(Err(error)) => format!("no second session: {error}"),
             Err(_) => "no second session: no answer in time".to_owned(),
         };
         tracing::debug!("{}: {why}; the first session is used", self.id());
@@ -125,15 +122,15 @@ impl UpstreamServer {
         &self,
         at: &Picked,
         replica: &Replica,
-        declared: Declared,
+        declared: OfferedCapabilities,
         tool: &Tool,
-    ) -> Result<Option<Arc<Connection>>, Failure> {
+    ) -> Result<Option<Arc<Connection>>, UpstreamError> {
         let sessions = &at.ready.sessions;
         let open = || async {
-            let target = self.target(replica, Protocol::Legacy, declared, sessions.events.clone());
+            let target = self.target(replica, Protocol::Legacy, declared, sessions.changes.clone());
             let connection = Arc::new(client::connect(&target, Protocol::Legacy).await?);
             self.push_log_level(Some(&connection)).await;
-            Ok::<_, Failure>(Session { connection, listed: ArcSwapOption::empty() })
+            Ok::<_, UpstreamError>(Session { connection, listed: ArcSwapOption::empty() })
         };
         let cell = sessions.cell(declared);
         let session = cell.get_or_try_init(open).await?;
@@ -143,10 +140,10 @@ impl UpstreamServer {
 }
 
 /// What a client can be asked, as far as Gantry declares it.
-fn client_capabilities(client: &dyn ClientChannel, declared: Declared) -> Declared {
+fn client_capabilities(client: &dyn ClientChannel, declared: OfferedCapabilities) -> OfferedCapabilities {
     let can = |method, params| client.capabilities().can(method, params);
     let elicitation = || can("elicitation/create", "{}") || can("elicitation/create", r#"{"mode":"url"}"#);
-    Declared {
+    OfferedCapabilities {
         elicitation: declared.elicitation && elicitation(),
         sampling: declared.sampling && can("sampling/createMessage", "{}"),
         roots: declared.roots && can("roots/list", "{}"),

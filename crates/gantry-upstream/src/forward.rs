@@ -5,10 +5,10 @@
 //! that does not exist.
 
 use crate::context::UpstreamContext;
-use crate::server::{Picked, UpstreamServer};
+use crate::server::UpstreamServer;
 use crate::uri_map::{self, with_string_at};
 use gantry_core::raw;
-use gantry_mcp::client::Failure;
+use gantry_mcp::client::UpstreamError;
 use gantry_provider::ErrorObject;
 use gantry_provider::code::{INTERNAL_ERROR, INVALID_PARAMS};
 use gantry_provider::resources::{ForwardMethod, ForwardRequest};
@@ -97,7 +97,8 @@ impl UpstreamContext {
             server.pick_for_task(&task).map_err(|reason| ErrorObject::new(INTERNAL_ERROR, reason))?;
         let picked = picked.ok_or_else(unknown)?;
         let params = with_string_at(&request.params, &["taskId"], &task.id);
-        let result = exchange(&server, &picked, scope, ForwardRequest { params, ..request }).await?;
+        let request = ForwardRequest { params, ..request };
+        let result = within_limit(&server, scope, picked.ready.connection.request(&request)).await?;
         let result = server.uri_map.rewrite(uri_map::TASK, &result);
         Ok(with_string_at(&result, &["taskId"], &token))
     }
@@ -159,22 +160,33 @@ impl UpstreamContext {
     }
 }
 
+/// Sends a request to any replica; once more if it was not sent because the connection had ended.
 async fn send(server: &UpstreamServer, scope: &dyn RequestScope, request: ForwardRequest) -> Answer {
-    let picked = server.pick_any().map_err(|reason| ErrorObject::new(INTERNAL_ERROR, reason))?;
-    exchange(server, &picked, scope, request).await
+    let mut picked = server.pick_any().map_err(|reason| ErrorObject::new(INTERNAL_ERROR, reason))?;
+    let sent = async {
+        let outcome = picked.ready.connection.request(&request).await;
+        if matches!(outcome, Err(UpstreamError::NotSent(_)))
+            && picked.ready.connection.has_ended()
+            && let Some(reconnected) = server.pick_reconnected(None).await
+        {
+            picked = reconnected;
+            return picked.ready.connection.request(&request).await;
+        }
+        outcome
+    };
+    within_limit(server, scope, sent).await
 }
 
-async fn exchange(
+/// Waits for the outcome of a request, but not longer than the server may take.
+///
+/// Cancel-safety: a request that is dropped is cancelled at the server.
+async fn within_limit(
     server: &UpstreamServer,
-    at: &Picked,
     scope: &dyn RequestScope,
-    request: ForwardRequest,
+    outcome: impl Future<Output = Result<String, UpstreamError>>,
 ) -> Answer {
-    // Cancel-safety: a request that is dropped is withdrawn.
     tokio::select! {
-        answer = at.ready.connection.request(request) => {
-            answer.map_err(|failure| to_error_object(server, failure))
-        },
+        outcome = outcome => outcome.map_err(|error| to_error_object(server, error)),
         limit = scope.timed_out(server.id()) => {
             let message = format!("server {} did not answer within {} ms", server.id(), limit.as_millis());
             Err(ErrorObject::new(INTERNAL_ERROR, message))
@@ -196,14 +208,14 @@ fn shorten(text: &str) -> String {
     text.chars().take(200).collect()
 }
 
-/// The error that a client gets for a failure.
-pub(crate) fn to_error_object(server: &UpstreamServer, failure: Failure) -> ErrorObject {
+/// The error that a client gets for a error.
+pub(crate) fn to_error_object(server: &UpstreamServer, error: UpstreamError) -> ErrorObject {
     let (id, mask) = (server.id(), |why| server.secrets.mask(why));
-    let message = match failure {
-        Failure::Answered(error) => return error,
-        Failure::Unavailable(why) => format!("server {id} is not available: {}", mask(why)),
-        Failure::Lost(why) => format!("server {id} did not answer: {}", mask(why)),
-        Failure::Canceled => "canceled".to_owned(),
+    let message = match error {
+        UpstreamError::Rpc(error) => return error,
+        UpstreamError::NotSent(why) => format!("server {id} is not available: {}", mask(why)),
+        UpstreamError::OutcomeUnknown(why) => format!("server {id} did not answer: {}", mask(why)),
+        UpstreamError::Canceled => "canceled".to_owned(),
     };
     ErrorObject::new(INTERNAL_ERROR, message)
 }

@@ -6,7 +6,7 @@ use gantry_core::Tool;
 use gantry_core::digest::Digest;
 use gantry_core::raw;
 use gantry_core::tool::{Annotations, ApprovalRule, ToolSpec};
-use gantry_mcp::client::{About, Connection, Failure};
+use gantry_mcp::client::{Connection, UpstreamError, UpstreamInfo};
 use gantry_provider::code::METHOD_NOT_FOUND;
 use gantry_provider::resources::ListKind;
 use serde_json::Value;
@@ -20,7 +20,7 @@ const NAME_BYTES: usize = 512;
 #[derive(Debug)]
 pub(crate) struct Listing {
     /// What the server says about itself.
-    pub(crate) about: About,
+    pub(crate) about: UpstreamInfo,
     /// Its tools, in its order.
     pub(crate) tools: Vec<Definition>,
     index: HashMap<String, usize>,
@@ -54,8 +54,8 @@ impl Definition {
 
 impl Listing {
     /// Asks a server for everything that it says it has.
-    pub(crate) async fn fetch(connection: &Connection) -> Result<Self, Failure> {
-        let about = connection.about().clone();
+    pub(crate) async fn fetch(connection: &Connection) -> Result<Self, UpstreamError> {
+        let about = connection.info().clone();
         let mut warnings = Vec::new();
         let has = |what: &str| offers(&about, what);
         // Tools are asked for in any case: some servers have them without saying so.
@@ -70,12 +70,12 @@ impl Listing {
     }
 
     /// Asks a session of a server for its tools only.
-    pub(super) async fn fetch_tools(connection: &Connection) -> Result<Self, Failure> {
+    pub(super) async fn fetch_tools(connection: &Connection) -> Result<Self, UpstreamError> {
         let tools = connection.list(ListKind::Tools).await?;
-        Ok(Self::from_tools(connection.about().clone(), tools, Vec::new()))
+        Ok(Self::from_tools(connection.info().clone(), tools, Vec::new()))
     }
 
-    fn from_tools(about: About, raws: Vec<Box<str>>, mut warnings: Vec<String>) -> Self {
+    fn from_tools(about: UpstreamInfo, raws: Vec<Box<str>>, mut warnings: Vec<String>) -> Self {
         let mut tools: Vec<Definition> = Vec::with_capacity(raws.len());
         let mut index = HashMap::new();
         for (n, raw) in raws.into_iter().enumerate() {
@@ -165,7 +165,7 @@ impl Listing {
 
     #[cfg(test)]
     pub(super) fn for_tests(instructions: Option<&str>, raws: Vec<Box<str>>) -> Self {
-        let about = About {
+        let about = UpstreamInfo {
             version: gantry_mcp::Version::MODERN,
             capabilities: "{}".into(),
             server_info: None,
@@ -175,7 +175,7 @@ impl Listing {
     }
 }
 
-fn offers(about: &About, capability: &str) -> bool {
+fn offers(about: &UpstreamInfo, capability: &str) -> bool {
     raw::member(&about.capabilities, capability).is_some_and(|value| value.starts_with('{'))
 }
 
@@ -185,9 +185,9 @@ async fn fetch_list(
     kind: ListKind,
     promised: bool,
     warnings: &mut Vec<String>,
-) -> Result<Vec<Box<str>>, Failure> {
+) -> Result<Vec<Box<str>>, UpstreamError> {
     match connection.list(kind).await {
-        Err(Failure::Answered(error)) if !promised => {
+        Err(UpstreamError::Rpc(error)) if !promised => {
             if error.code != METHOD_NOT_FOUND {
                 warnings.push(format!("{} was answered with an error: {error}", kind.method()));
             }

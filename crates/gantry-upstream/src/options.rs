@@ -1,7 +1,7 @@
 //! How an MCP server is configured: one entry under `mcpServers`, as far as it says how the server is reached and watched.
 
 use gantry_core::digest::Digest;
-pub use gantry_mcp::client::{Declared, Protocol};
+pub use gantry_mcp::client::{OfferedCapabilities, Protocol};
 use gantry_provider::options::{Secret, millis};
 use gantry_provider::redact::{PERHAPS_SECRET_BYTES, Redactor};
 use gantry_provider::server::ServerConfig;
@@ -74,7 +74,7 @@ pub struct ServerOptions {
 
 impl Default for ServerOptions {
     fn default() -> Self {
-        let Declared { elicitation, sampling, roots } = Declared::default();
+        let OfferedCapabilities { elicitation, sampling, roots } = OfferedCapabilities::default();
         Self {
             description: None,
             transport: None,
@@ -189,8 +189,8 @@ impl ServerOptions {
 
     /// What the server may ask clients; Gantry declares it when it connects.
     #[must_use]
-    pub fn declared(&self) -> Declared {
-        Declared { elicitation: self.elicitation, sampling: self.sampling, roots: self.roots }
+    pub fn declared(&self) -> OfferedCapabilities {
+        OfferedCapabilities { elicitation: self.elicitation, sampling: self.sampling, roots: self.roots }
     }
 
     /// A digest of where and what the server is. Another program or address is another server; secrets and the number of

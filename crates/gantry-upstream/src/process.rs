@@ -2,7 +2,7 @@
 
 use crate::options::ServerOptions;
 use gantry_core::truncate::truncate;
-use gantry_mcp::client::{Dial, Wires};
+use gantry_mcp::client::{IoStreams, Spawn};
 use gantry_provider::BoxFuture;
 use gantry_provider::redact::Redactor;
 use gantry_sandbox::{Child, Exit, Spec, spawn};
@@ -75,7 +75,7 @@ impl StdioProcess {
         }
     }
 
-    async fn start(&self) -> Result<Wires, String> {
+    async fn start(&self) -> Result<IoStreams, String> {
         let log = Arc::new(ProcessLog::default());
         *self.log.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&log);
         let mut child = spawn(&self.spec).await.map_err(|error| {
@@ -92,7 +92,7 @@ impl StdioProcess {
         let released = CancellationToken::new();
         let guard: DropGuard = released.clone().drop_guard();
         self.tasks.spawn(reap(child, Arc::clone(&self.server), released, log));
-        Ok(Wires { reader: Box::new(reader), writer: Box::new(writer), guard: Box::new(guard) })
+        Ok(IoStreams { reader: Box::new(reader), writer: Box::new(writer), guard: Box::new(guard) })
     }
 }
 
@@ -105,8 +105,8 @@ pub(super) fn spec(options: &ServerOptions) -> Spec {
     spec
 }
 
-impl Dial for StdioProcess {
-    fn dial(&self) -> BoxFuture<'_, Result<Wires, String>> {
+impl Spawn for StdioProcess {
+    fn spawn(&self) -> BoxFuture<'_, Result<IoStreams, String>> {
         Box::pin(self.start())
     }
 }

@@ -21,13 +21,22 @@ pub(super) struct Replica {
     pub(super) process: Option<Arc<StdioProcess>>,
     /// Tells its task to reconnect.
     pub(super) restart: Notify,
+    /// Notified when a list of it may have changed.
+    pub(super) lists_changed: Arc<Notify>,
     /// Set by every message that comes from it.
     pub(super) heard: Arc<AtomicBool>,
 }
 
 impl Replica {
     pub(super) fn new(name: String, transport: Transport, process: Option<Arc<StdioProcess>>) -> Self {
-        Self { name, transport, process, restart: Notify::new(), heard: Arc::default() }
+        Self {
+            name,
+            transport,
+            process,
+            restart: Notify::new(),
+            lists_changed: Arc::default(),
+            heard: Arc::default(),
+        }
     }
 }
 

@@ -20,13 +20,13 @@ use gantry_core::names::Style;
 use gantry_core::tool::{Origin, ToolKind, ToolSpec};
 use gantry_core::truncate::truncate;
 use gantry_core::{Permit, Tool};
-use gantry_mcp::client::{Connection, Declared, Event, Protocol, Target, Trace, Transport};
+use gantry_mcp::client::{Change, Connection, OfferedCapabilities, Protocol, Target, Trace, Transport};
 use gantry_provider::redact::Redactor;
 use gantry_provider::{BoxFuture, CallContext, Provider, RawOutput};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -55,6 +55,8 @@ pub(crate) struct UpstreamServer {
     pub(crate) view: ArcSwap<ServerView>,
     /// Counts the changes of what it has. Its lock is held while the view is replaced ([`Self::update`]).
     version: watch::Sender<u64>,
+    /// Notified after every change of the view.
+    view_changed: Notify,
     /// Its own number: another server under the same id has another one.
     number: u64,
     /// Lets equally loaded replicas take turns.
@@ -99,6 +101,7 @@ impl UpstreamServer {
             secrets,
             context: Arc::clone(context),
             version: watch::Sender::new(0),
+            view_changed: Notify::new(),
             number: context.next_number(),
             turn: AtomicUsize::new(0),
             subscription_turns: SubscriptionTurns::default(),
@@ -135,6 +138,7 @@ impl UpstreamServer {
             *version += u64::from(is_news);
             is_news
         });
+        self.view_changed.notify_waiters();
         before.unwrap_or_else(|| self.view.load_full())
     }
 
@@ -151,12 +155,32 @@ impl UpstreamServer {
         self.take(view, view.choose(tried, tool, self.turn.fetch_add(1, Ordering::Relaxed))?, tool)
     }
 
+    /// The replica for a request that was not sent because its connection had ended: one that is ready, or the first that
+    /// reconnects at once. `None` if none does, or if the tool is another one there.
+    pub(crate) async fn pick_reconnected(&self, tool: Option<&Tool>) -> Option<Picked> {
+        let reconnected = async {
+            loop {
+                let changed = self.view_changed.notified();
+                let view = self.view.load_full();
+                let picked = self.pick(&view, &[], tool);
+                if picked.as_ref().is_some_and(|picked| !picked.ready.connection.has_ended()) {
+                    return picked;
+                }
+                if !view.is_reconnecting() {
+                    return None;
+                }
+                changed.await;
+            }
+        };
+        timeout(self.settings.options.startup_timeout, reconnected).await.ok().flatten()
+    }
+
     fn take(&self, view: &ServerView, n: usize, tool: Option<&Tool>) -> Option<Picked> {
         let state = view.replicas.get(n)?;
         let ready = Arc::clone(state.ready_for(tool)?);
         // A modern server over HTTP has no sessions: nothing there depends on the connection, so tasks outlive it.
         let is_http = matches!(self.replicas.get(n)?.transport, Transport::Http { .. });
-        let outlived = is_http && ready.connection.about().version.is_modern();
+        let outlived = is_http && ready.connection.info().version.is_modern();
         let epoch = if outlived { self.number } else { ready.number };
         Some(Picked { replica: n, ready, epoch, _in_flight: state.in_flight.enter() })
     }
@@ -193,7 +217,7 @@ impl UpstreamServer {
         for warning in &listing.warnings {
             tracing::warn!("{}: {warning}", self.settings.id);
         }
-        let era = ready.connection.about().version.as_str();
+        let era = ready.connection.info().version.as_str();
         listing.keep_output_checks(self.listing().as_deref());
         let before = self.update(n, |state| state.up(ready, listing, latency));
         if !before.is_ready() {
@@ -218,8 +242,8 @@ impl UpstreamServer {
         &self,
         replica: &Replica,
         protocol: Protocol,
-        declared: Declared,
-        events: mpsc::Sender<Event>,
+        declared: OfferedCapabilities,
+        changes: mpsc::Sender<Change>,
     ) -> Target {
         Target {
             name: Arc::clone(self.id()),
@@ -228,7 +252,8 @@ impl UpstreamServer {
             declared,
             startup_timeout: self.settings.options.startup_timeout,
             trace: Some(self.frame_tap(replica)),
-            events,
+            changes,
+            lists_changed: Arc::clone(&replica.lists_changed),
         }
     }
 

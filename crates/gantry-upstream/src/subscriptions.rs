@@ -13,7 +13,7 @@ use crate::server::UpstreamServer;
 use futures_util::future::{join_all, ready};
 use futures_util::{StreamExt as _, stream};
 use gantry_core::id::SessionId;
-use gantry_mcp::client::{Connection, Failure};
+use gantry_mcp::client::{Connection, UpstreamError};
 use gantry_provider::client::LogLevel;
 use gantry_provider::code::{INTERNAL_ERROR, INVALID_PARAMS};
 use gantry_provider::server::{RequestScope, Server as _};
@@ -172,8 +172,14 @@ impl UpstreamContext {
         }
         let subscribed = self.subscriptions.subscribe(session, id, own);
         subscribed.map_err(|why| ErrorObject::new(INVALID_PARAMS, why))?;
-        // Also if there is a subscription already: the server may be about to refuse the one who came first.
-        if let Err(failure) = target.server.sync_subscription(own, None).await {
+        // Also if there is a subscription already: the server may be about to refuse the first one.
+        let mut synced = target.server.sync_subscription(own, None).await;
+        if matches!(synced, Err(UpstreamError::NotSent(_)))
+            && target.server.pick_reconnected(None).await.is_some()
+        {
+            synced = target.server.sync_subscription(own, None).await;
+        }
+        if let Err(failure) = synced {
             self.subscriptions.unsubscribe(session, id, own);
             return Err(to_error_object(&target.server, failure));
         }
@@ -229,8 +235,8 @@ impl SubscriptionTurns {
     async fn run(
         &self,
         uri: &str,
-        request: impl Future<Output = Result<(), Failure>>,
-    ) -> Result<(), Failure> {
+        request: impl Future<Output = Result<(), UpstreamError>>,
+    ) -> Result<(), UpstreamError> {
         let turn = {
             let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             turns.retain(|_, turn| Arc::strong_count(turn) > 1);
@@ -240,7 +246,7 @@ impl SubscriptionTurns {
             let _turn = turn.acquire().await;
             request.await
         };
-        let no_answer = || Failure::Lost("no answer in time".into());
+        let no_answer = || UpstreamError::OutcomeUnknown("no answer in time".into());
         timeout(SUBSCRIBE_TIMEOUT, request).await.unwrap_or_else(|_| Err(no_answer()))
     }
 }
@@ -255,7 +261,7 @@ impl UpstreamServer {
         &self,
         uri: &str,
         only: Option<&Arc<Connection>>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), UpstreamError> {
         let request = async {
             let is_wanted = self.context.subscriptions.has_subscriber(self.id(), uri);
             let connections = only.map_or_else(|| self.connections(), |only| vec![Arc::clone(only)]);
@@ -269,7 +275,7 @@ impl UpstreamServer {
     async fn sync_subscriptions(&self, uris: Vec<Arc<str>>, only: Option<&Arc<Connection>>) -> Vec<Arc<str>> {
         let requests = stream::iter(uris).map(|uri| async move {
             let (failure, id) = (self.sync_subscription(&uri, only).await.err()?, self.id());
-            let is_refused = matches!(failure, Failure::Answered(_));
+            let is_refused = matches!(failure, UpstreamError::Rpc(_));
             // On a new connection, sessions lose what is refused.
             if is_refused && only.is_some() {
                 tracing::warn!("{id}: it refuses the subscription to {uri}: {failure}");

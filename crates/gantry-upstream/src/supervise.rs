@@ -10,10 +10,8 @@ use crate::server::UpstreamServer;
 use crate::uri_map;
 use crate::view::{Ready, ReplicaState};
 use gantry_core::raw;
-use gantry_mcp::client::{self, Connection, Event, Failure};
+use gantry_mcp::client::{self, Change, Connection, UpstreamError};
 use gantry_provider::HealthStatus;
-use gantry_provider::client::LogLevel;
-use gantry_provider::resources::{Change, ListKind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -21,7 +19,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, sleep_until, timeout};
 
 /// Notifications of a server that may wait to be handled.
-const EVENTS: usize = 256;
+const CHANGES: usize = 256;
 
 /// A server that was ready for so long has recovered: its next failure counts as the first.
 const HEALTHY: Duration = Duration::from_secs(60);
@@ -55,7 +53,7 @@ pub(super) async fn keep_alive(server: Arc<UpstreamServer>, n: usize) {
         is_first = false;
         let was_up = started.is_ok();
         let lost = match started {
-            Ok((connection, events)) => supervisor.serve(&connection, events, &mut failures).await,
+            Ok((connection, changes)) => supervisor.serve(&connection, changes, &mut failures).await,
             Err(reason) => Some(reason),
         };
         if server.stop.is_cancelled() {
@@ -86,7 +84,7 @@ struct Supervisor<'a> {
 }
 
 /// A connection that is ready, and the notifications that come over it.
-type Started = (Arc<Connection>, mpsc::Receiver<Event>);
+type Started = (Arc<Connection>, mpsc::Receiver<Change>);
 
 impl Supervisor<'_> {
     /// Connects and lists. The first attempt waits for its turn among the servers that start at once.
@@ -95,7 +93,7 @@ impl Supervisor<'_> {
         let limit = self.server.settings.options.startup_timeout;
         let failure = match timeout(limit, self.connect()).await {
             Ok(Ok(started)) => return Ok(started),
-            Ok(Err(failure)) => failure.to_string(),
+            Ok(Err(error)) => error.to_string(),
             Err(_) => format!("it was not ready within {} ms (startupTimeoutMs)", limit.as_millis()),
         };
         Err(self.describe_exit(failure).await)
@@ -109,20 +107,20 @@ impl Supervisor<'_> {
         }
     }
 
-    async fn connect(&self) -> Result<Started, Failure> {
+    async fn connect(&self) -> Result<Started, UpstreamError> {
         let Self { server, n, replica } = *self;
         let (settings, eras) = (&server.settings, &server.context.eras);
         let (protocol, declared) = (settings.options.protocol, settings.options.declared());
-        let (sender, events) = mpsc::channel(EVENTS);
+        let (sender, changes) = mpsc::channel(CHANGES);
         let target = server.target(replica, protocol, declared, sender.clone());
         let connection = Arc::new(client::connect(&target, eras.last_spoken(settings).await).await?);
-        eras.remember(settings, connection.about().version);
+        eras.remember(settings, connection.info().version);
         let asked = Instant::now();
         let listing = Listing::fetch(&connection).await?;
         let (number, sessions) = (server.context.next_number(), CapabilitySessions::new(sender));
         let ready = Ready { number, connection: Arc::clone(&connection), sessions };
         server.on_ready(n, ready, listing, asked.elapsed());
-        Ok((connection, events))
+        Ok((connection, changes))
     }
 
     /// Watches a connection until it ends, and ends it. Returns why it was lost; nothing if the server is stopped or
@@ -130,12 +128,12 @@ impl Supervisor<'_> {
     async fn serve(
         &self,
         connection: &Arc<Connection>,
-        events: mpsc::Receiver<Event>,
+        changes: mpsc::Receiver<Change>,
         failures: &mut usize,
     ) -> Option<String> {
         let (server, since) = (self.server, Instant::now());
         let lost = tokio::select! {
-            lost = self.watch(connection, events) => lost,
+            lost = self.watch(connection, changes) => lost,
             never = server.resubscribe(connection) => match never {},
         };
         // Stopping the server closes its connections, which is no failure, whichever of the two is seen first.
@@ -154,7 +152,7 @@ impl Supervisor<'_> {
     }
 
     /// Returns why the connection was lost; nothing if the server is stopped or restarted.
-    async fn watch(&self, connection: &Connection, mut events: mpsc::Receiver<Event>) -> Option<String> {
+    async fn watch(&self, connection: &Connection, mut changes: mpsc::Receiver<Change>) -> Option<String> {
         let health = self.server.settings.options.health_check;
         let interval = health.interval.max(MIN_INTERVAL);
         let mut checks = interval_at(Instant::now() + interval, interval);
@@ -166,11 +164,10 @@ impl Supervisor<'_> {
                 () = self.server.stop.cancelled() => return None,
                 () = self.replica.restart.notified() => return None,
                 reason = connection.closed() => return Some(reason),
-                Some(event) = events.recv() => {
-                    if pass_on(self.server, event).is_some() {
-                        let soonest = listed_at.map_or_else(Instant::now, |at| at + RELIST_EVERY);
-                        relist_at = Some(relist_at.unwrap_or(soonest.max(Instant::now() + DEBOUNCE)));
-                    }
+                Some(change) = changes.recv() => pass_on(self.server, change),
+                () = self.replica.lists_changed.notified() => {
+                    let soonest = listed_at.map_or_else(Instant::now, |at| at + RELIST_EVERY);
+                    relist_at = Some(relist_at.unwrap_or(soonest.max(Instant::now() + DEBOUNCE)));
                 }
                 () = sleep_until(relist_at.unwrap_or_else(Instant::now)), if relist_at.is_some() => {
                     listed_at = Some(Instant::now());
@@ -215,7 +212,7 @@ impl Supervisor<'_> {
                 server.update(self.n, |state| state.listing = Some(Arc::new(listing)));
                 return true;
             }
-            Ok(Err(failure)) => failure.to_string(),
+            Ok(Err(error)) => error.to_string(),
             Err(_) => "no answer in time".to_owned(),
         };
         tracing::warn!("{}: its lists changed and cannot be read: {failure}", server.id());
@@ -223,36 +220,32 @@ impl Supervisor<'_> {
     }
 }
 
-/// Passes on a notification that sessions are subscribed to. Returns the list that has to be read again, if one has.
-pub(super) fn pass_on(server: &UpstreamServer, event: Event) -> Option<ListKind> {
-    let (provider, subscriptions) = (Arc::clone(&server.settings.id), &server.context.subscriptions);
-    let change = match event {
-        Event::Changed(kind) => return Some(kind),
-        Event::Updated(params) | Event::Log(params) | Event::ElicitationComplete(params)
-            if params.len() > CHANGE_BYTES =>
-        {
-            tracing::debug!("{provider}: a notification of {} bytes is dropped", params.len());
-            return None;
-        }
-        Event::Updated(params) => {
-            let own = raw::string_member(&params, "uri")?;
-            if !subscriptions.has_subscriber(&provider, &own) {
-                return None;
+/// Passes on a notification that sessions are subscribed to, with the URIs that clients know.
+pub(super) fn pass_on(server: &UpstreamServer, change: Change) {
+    let subscriptions = &server.context.subscriptions;
+    let (Change::Updated { params, .. }
+    | Change::Log { params, .. }
+    | Change::ElicitationComplete { params, .. }) = &change
+    else {
+        return;
+    };
+    if params.len() > CHANGE_BYTES {
+        tracing::debug!("{}: a notification of {} bytes is dropped", server.id(), params.len());
+        return;
+    }
+    let change = match change {
+        Change::Updated { provider, uri, params } => {
+            if !subscriptions.has_subscriber(&provider, &uri) {
+                return;
             }
             let shown = server.uri_map.rewrite(uri_map::OBJECT, &params);
-            let uri = raw::string_member(&shown, "uri")?.into();
-            Change::Updated { provider, uri, params: shown.into() }
+            let Some(uri) = raw::string_member(&shown, "uri") else { return };
+            Change::Updated { provider, uri: uri.into(), params: shown.into() }
         }
-        Event::Log(params) => {
-            let level = raw::string_member(&params, "level").and_then(|word| LogLevel::parse(&word));
-            let level = level.unwrap_or(LogLevel::Info);
-            if level < subscriptions.least_level() {
-                return None;
-            }
-            Change::Log { provider, level, params }
+        Change::Log { level, .. } if level < subscriptions.least_level() => return,
+        change @ (Change::Log { .. } | Change::ElicitationComplete { .. } | Change::ListChanged { .. }) => {
+            change
         }
-        Event::ElicitationComplete(params) => Change::ElicitationComplete { provider, params },
     };
     server.context.observer.changed(change);
-    None
 }

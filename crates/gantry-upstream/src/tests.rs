@@ -111,18 +111,18 @@ fn each_failure_says_how_far_the_call_may_have_got() {
         let known = Listing::for_tests(None, vec![raw.into()]);
         Tool::new(&server(None).origin, "s__t".into(), known.tools[0].spec.clone(), Default::default())
     };
-    use gantry_mcp::client::Failure::{Answered, Canceled, Lost, Unavailable};
+    use gantry_mcp::client::UpstreamError::{Canceled, NotSent, OutcomeUnknown, Rpc};
     let error = gantry_mcp::ErrorObject::new(-32000, "no").with_data("{\"a\":1.10}".into());
     let rows = [
         (
-            Unavailable("x".into()),
+            NotSent("x".into()),
             ErrorCode::UpstreamUnavailable,
             Nothing,
             ErrorCode::UpstreamUnavailable,
             Nothing,
         ),
-        (Lost("x".into()), ErrorCode::ExecutionError, Nothing, ErrorCode::OutcomeUnknown, Possible),
-        (Answered(error), ErrorCode::ExecutionError, Nothing, ErrorCode::ExecutionError, Possible),
+        (OutcomeUnknown("x".into()), ErrorCode::ExecutionError, Nothing, ErrorCode::OutcomeUnknown, Possible),
+        (Rpc(error), ErrorCode::ExecutionError, Nothing, ErrorCode::ExecutionError, Possible),
         (Canceled, ErrorCode::Canceled, Nothing, ErrorCode::Canceled, Possible),
     ];
     for (failure, read_code, read_effect, write_code, write_effect) in rows {
@@ -174,19 +174,24 @@ fn a_task_gets_an_id_of_its_own_and_an_error_result_is_an_error() {
 
 #[test]
 fn a_notification_that_no_session_subscribed_to_is_dropped() {
-    use gantry_mcp::client::Event;
     use gantry_provider::client::LogLevel;
     let changes = Arc::<Changes>::default();
     let server = UpstreamServer::new(two_replicas(None), &context(Arc::clone(&changes) as _));
     let session = gantry_core::id::SessionId::generate();
     server.context.subscriptions.subscribe(session, server.id(), "a:watched").unwrap();
-    let heard = |event| {
-        assert_eq!(supervise::pass_on(&server, event), None);
+    let heard = |change| {
+        supervise::pass_on(&server, change);
         changes.0.lock().unwrap().pop()
     };
-    let updated = |uri: &str| Event::Updated(format!(r#"{{"uri":"{uri}"}}"#).into());
-    let log =
-        |level: &str, data: &str| Event::Log(format!(r#"{{"level":"{level}","data":"{data}"}}"#).into());
+    let provider = || Arc::clone(server.id());
+    let updated = |uri: &str| {
+        let params = format!(r#"{{"uri":"{uri}"}}"#).into();
+        Change::Updated { provider: provider(), uri: uri.into(), params }
+    };
+    let log = |level: &str, data: &str| {
+        let params = format!(r#"{{"level":"{level}","data":"{data}"}}"#).into();
+        Change::Log { provider: provider(), level: LogLevel::parse(level).unwrap(), params }
+    };
     assert_eq!(heard(updated("a:other")), None);
     assert!(
         matches!(heard(updated("a:watched")), Some(Change::Updated { uri, .. }) if &*uri == "gantry:s/a:watched")

@@ -120,6 +120,15 @@ impl ServerView {
         self.replicas.iter().any(|state| state.ready.is_some())
     }
 
+    /// Whether a replica connects now, or is about to because its connection has ended.
+    pub(super) fn is_reconnecting(&self) -> bool {
+        let now = clock::now_us();
+        self.replicas.iter().any(|state| match &state.ready {
+            Some(ready) => ready.connection.has_ended(),
+            None => state.retry_us.is_none_or(|retry| retry <= now),
+        })
+    }
+
     /// Whether the server was ready once, or every replica has failed once.
     pub(super) fn has_settled(&self) -> bool {
         self.listing.is_some() || self.replicas.iter().all(|state| state.last_error.is_some())

@@ -1,249 +1,214 @@
-//! Who waits for what on one connection: requests under way, progress tokens, and how it all ends.
+//! Gives the messages of one connection to the requests and clients that they are for.
 //!
-//! Every link feeds what comes in to [`Dispatcher::receive`], with the request on whose stream it came where the
-//! transport tells. Receiving never waits.
-
-mod waiting;
+//! Every link feeds incoming messages to [`Dispatcher::receive`], with the request on whose stream a message came where
+//! the transport knows it. Receiving never waits.
 
 use super::{
-    limits::QUESTIONS,
     message::{self, Message, Named},
-    types::{Failure, Target},
+    pending::{PendingRequest, PendingRequests, Recipient, RequestOwner},
+    queue::{Frames, Queue},
+    types::{Target, UpstreamError},
 };
-use crate::{
-    ErrorObject,
-    envelope::cut,
-    exchange::{BoxFuture, ClientChannel},
-};
+use crate::{ErrorObject, envelope::cut, exchange::ClientChannel};
 use std::{
     collections::BTreeMap,
-    fmt::Debug,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{Notify, oneshot};
 use tokio_util::sync::CancellationToken;
-use waiting::{Waiter, Waiting};
-
-#[cfg(test)]
-pub(super) use waiting::{ABANDONED, DOUBT, OWN_UNDER_WAY};
-pub(super) use waiting::{Asker, Whose};
-
-/// Sends messages that have no answer.
-pub(super) trait Outbox: Send + Sync + Debug {
-    /// Sends a message without waiting; what does not fit is dropped.
-    fn post(&self, text: String);
-
-    /// Sends a message and waits for its turn where that takes a while.
-    fn deliver(&self, text: String) -> BoxFuture<'_, ()> {
-        self.post(text);
-        Box::pin(std::future::ready(()))
-    }
-}
 
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Dispatcher {
     pub(super) target: Target,
-    /// Whether the server may send requests: only those of the older era may.
-    pub(super) may_ask: AtomicBool,
-    pub(super) questions: Arc<Semaphore>,
-    /// Questions that are open, by the server's id, so that it can withdraw them. Limit: [`QUESTIONS`].
-    pub(super) open_questions: Mutex<BTreeMap<String, CancellationToken>>,
+    /// Whether the server may send requests: only legacy servers may.
+    pub(super) takes_requests: AtomicBool,
+    /// Requests of the server that wait for a client, by the server's id, so that it can cancel them. Limit:
+    /// [`super::limits::MAX_CLIENT_REQUESTS`].
+    pub(super) client_requests: Mutex<BTreeMap<String, CancellationToken>>,
+    /// Notified when the server acknowledges a `subscriptions/listen`.
+    pub(super) acknowledged: Notify,
     next: AtomicU64,
-    waiting: Mutex<Waiting>,
-    /// Limit: one per request under way above this layer.
-    tokens: Mutex<BTreeMap<u64, Arc<dyn ClientChannel>>>,
+    pending: Mutex<PendingRequests>,
+    pub(super) queue: Queue,
     garbage: AtomicU64,
-    /// Changes of tools, resources and prompts that wait for a slow receiver.
-    pub(super) late_changes: [AtomicBool; 3],
-    pub(super) over: CancellationToken,
+    ended: CancellationToken,
     reason: OnceLock<String>,
 }
 
 impl Dispatcher {
-    /// A dispatcher for a new link.
-    pub(super) fn new(target: &Target) -> Arc<Self> {
-        Arc::new(Self {
+    /// A dispatcher for a new link, and the messages that the link has to write.
+    pub(super) fn start(target: &Target) -> Frames {
+        let (queue, receivers) = Queue::new();
+        let dispatcher = Arc::new(Self {
             target: target.clone(),
-            may_ask: AtomicBool::new(false),
-            questions: Arc::new(Semaphore::new(QUESTIONS)),
-            open_questions: Mutex::default(),
+            takes_requests: AtomicBool::new(false),
+            client_requests: Mutex::default(),
+            acknowledged: Notify::new(),
             next: AtomicU64::new(1),
-            waiting: Mutex::default(),
-            tokens: Mutex::default(),
+            pending: Mutex::default(),
+            queue,
             garbage: AtomicU64::new(0),
-            late_changes: Default::default(),
-            over: CancellationToken::new(),
+            ended: CancellationToken::new(),
             reason: OnceLock::new(),
-        })
+        });
+        Frames { dispatcher, receivers }
     }
 
-    /// Opens a request. `outbox` is where its withdrawal is told, if that is to be told at all.
+    /// An id for a request.
+    pub(super) fn next_id(&self) -> u64 {
+        self.next.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Opens the request with this id.
     pub(super) fn register(
         self: &Arc<Self>,
-        audience: Arc<dyn ClientChannel>,
+        id: u64,
+        client: &Arc<dyn ClientChannel>,
         own: bool,
-        outbox: Option<Arc<dyn Outbox>>,
-    ) -> Result<Ticket, Failure> {
+    ) -> Result<RequestGuard, UpstreamError> {
         let (reply, outcome) = oneshot::channel();
-        let id = self.next.fetch_add(1, Ordering::Relaxed);
-        let over = CancellationToken::new();
-        let asker = Asker { audience: Arc::clone(&audience), over: over.clone() };
-        let mut waiting = lock(&self.waiting);
-        if waiting.has_ended() {
-            return Err(Failure::Unavailable(self.why_ended()));
+        let owner = RequestOwner { client: Arc::clone(client), ended: CancellationToken::new() };
+        let mut pending = self.pending();
+        if pending.closed {
+            return Err(UpstreamError::NotSent(self.why_ended()));
         }
-        waiting.admit(id, own, Waiter { asker, reply }).map_err(|many| {
-            Failure::Unavailable(format!("{many} are under way at {} already", self.target.name))
+        pending.add(id, own, PendingRequest { owner: owner.clone(), reply }).map_err(|many| {
+            UpstreamError::NotSent(format!("{many} are under way at {} already", self.target.name))
         })?;
-        drop(waiting);
-        Ok(Ticket { id, audience, outcome, over, outbox, dispatcher: Arc::clone(self) })
+        drop(pending);
+        Ok(RequestGuard { id, owner, outcome, is_cancellable: false, dispatcher: Arc::clone(self) })
     }
 
-    /// A token under which the server can report progress to this client.
-    pub(super) fn progress_token(self: &Arc<Self>, audience: &Arc<dyn ClientChannel>) -> ProgressToken {
-        let token = self.next.fetch_add(1, Ordering::Relaxed);
-        lock(&self.tokens).insert(token, Arc::clone(audience));
-        ProgressToken { token, dispatcher: Arc::clone(self) }
+    pub(super) fn pending(&self) -> MutexGuard<'_, PendingRequests> {
+        lock(&self.pending)
     }
 
-    /// Who wants progress under this token.
-    pub(super) fn progress_audience(&self, token: u64) -> Option<Arc<dyn ClientChannel>> {
-        lock(&self.tokens).get(&token).cloned()
+    /// See [`PendingRequests::recipient`].
+    pub(super) fn recipient(&self, origin: Option<u64>) -> Recipient {
+        self.pending().recipient(origin)
     }
 
-    /// Requests of clients that are under way.
-    pub(super) fn in_flight(&self) -> usize {
-        lock(&self.waiting).in_flight()
+    /// Takes what should be a message or a batch of them.
+    pub(super) fn receive_bytes(self: &Arc<Self>, bytes: &[u8], origin: Option<u64>) {
+        match std::str::from_utf8(bytes) {
+            Ok(text) => self.receive(text, origin),
+            Err(_) => self.count_garbage("(not UTF-8)"),
+        }
     }
 
-    /// Whom a message concerns that came on the stream of this request, or on one that tells nothing.
-    pub(super) fn whose(&self, origin: Option<u64>) -> Whose {
-        lock(&self.waiting).whose(origin)
-    }
-
-    /// Who is behind a request that is under way.
-    pub(super) fn audience(&self, id: u64) -> Option<Arc<dyn ClientChannel>> {
-        lock(&self.waiting).audience(id)
-    }
-
-    /// When a request of this session is over, if there is one under way.
-    pub(super) fn end_of_one(&self, session: u64) -> Option<CancellationToken> {
-        lock(&self.waiting).end_of_one(session)
-    }
-
-    /// The server works for this session from now on, also while no request is under way. Gives the name of that work
-    /// for [`Self::work_is_over`]; without that the session counts until the connection ends.
-    pub(super) fn work_goes_on(&self, session: u64) -> u64 {
-        let work = self.next.fetch_add(1, Ordering::Relaxed);
-        lock(&self.waiting).keep(work, session);
-        work
-    }
-
-    /// See [`Self::work_goes_on`].
-    pub(super) fn work_is_over(&self, work: u64) {
-        lock(&self.waiting).settle(work);
-    }
-
-    /// Takes what came in: one message or a batch of them.
-    pub(super) fn receive(self: &Arc<Self>, text: &str, origin: Option<u64>, outbox: &Arc<dyn Outbox>) {
+    /// Takes one incoming message, or a batch of them.
+    pub(super) fn receive(self: &Arc<Self>, text: &str, origin: Option<u64>) {
         self.trace(false, text);
-        let Some(messages) = message::read(text) else { return self.received_garbage(text, origin) };
+        let Some(messages) = message::read(text) else { return self.on_garbage(text, origin) };
         for message in messages {
             match message {
-                Message::Response { named, outcome } => self.resolve(named, origin, outcome),
-                Message::Notification { method, params } => self.notified(&method, params, origin),
-                Message::Request { id, method, params } => self.asked(id, &method, params, origin, outbox),
+                Message::Response { named, outcome } => self.on_response(named, origin, outcome),
+                Message::Notification { method, params } => self.on_notification(&method, params, origin),
+                Message::Request { id, method, params } => {
+                    self.on_client_request(id, &method, params, origin);
+                }
             }
         }
     }
 
-    fn resolve(&self, named: Named, origin: Option<u64>, outcome: Result<&str, ErrorObject>) {
+    fn on_response(&self, named: Named, origin: Option<u64>, outcome: Result<&str, ErrorObject>) {
         let id = match (named, &outcome) {
             (Named::Request(id), _) => Some(id),
             // An error without an id is about the request on whose stream it came.
             (Named::Nothing, Err(_)) if origin.is_some() => origin,
-            (Named::Nothing, Err(error)) => return self.refused_something(error),
+            (Named::Nothing, Err(error)) => return self.on_unnamed_error(error),
             (Named::Nothing, Ok(_)) | (Named::Unknown, _) => None,
         };
-        let waiter = id.and_then(|id| lock(&self.waiting).settle(id));
-        let Some(waiter) = waiter else {
-            tracing::debug!(server = %self.target.name, ?id, "an answer came that nobody waits for");
+        let request = id.and_then(|id| self.pending().complete(id));
+        let Some(request) = request else {
+            tracing::debug!(server = %self.target.name, ?id, "an answer belongs to no pending request");
             return;
         };
-        let outcome = match outcome {
+        request.end(match outcome {
             Ok(result) if result.starts_with('{') => Ok(result.to_owned()),
-            Ok(_) => Err(Failure::Lost("the server answered with a result that is not an object".into())),
-            Err(error) => Err(Failure::Answered(error)),
-        };
-        waiter.end(outcome);
+            Ok(_) => {
+                let what = "the server answered with a result that is not an object";
+                Err(UpstreamError::OutcomeUnknown(what.into()))
+            }
+            Err(error) => Err(UpstreamError::Rpc(error)),
+        });
     }
 
-    /// An error came that does not say what it is about. The only request there is would wait in vain if it was that
-    /// one; but it may as well have been a message that has no answer.
-    fn refused_something(&self, error: &ErrorObject) {
-        let only = lock(&self.waiting).only();
+    /// An error without an id may be about the only pending request, which would wait in vain then; but it may as well
+    /// be about a notification.
+    fn on_unnamed_error(&self, error: &ErrorObject) {
+        let only = self.pending().only();
         match only {
             Some(id) => {
                 let what = format!("the server sent an error that does not say to which request: {error}");
-                self.fail(id, Failure::Lost(what));
+                self.fail(id, UpstreamError::OutcomeUnknown(what));
             }
-            None => {
-                tracing::debug!(server = %self.target.name, %error, "an error came that names no request");
-            }
+            None => tracing::debug!(server = %self.target.name, %error, "an error names no request"),
         }
     }
 
-    /// What is not a message is passed over, unless it was one before something broke it: then the request that it
-    /// must have been about would wait in vain.
-    fn received_garbage(&self, text: &str, origin: Option<u64>) {
+    /// Text that is not a message is skipped, unless it is a broken message: the request that it must have been about
+    /// would wait in vain.
+    fn on_garbage(&self, text: &str, origin: Option<u64>) {
         self.count_garbage(text);
         if message::is_broken(text)
-            && let Some(id) = origin.or_else(|| lock(&self.waiting).only())
+            && let Some(id) = origin.or_else(|| self.pending().only())
         {
-            self.fail(id, Failure::Lost("the server sent a message that cannot be read".into()));
+            self.fail(
+                id,
+                UpstreamError::OutcomeUnknown("the server sent a message that cannot be read".into()),
+            );
         }
     }
 
     /// Ends one request.
-    pub(super) fn fail(&self, id: u64, failure: Failure) {
-        let mut waiting = lock(&self.waiting);
-        let waiter = match failure {
-            Failure::Lost(_) => waiting.abandon(id),
-            Failure::Answered(_) | Failure::Unavailable(_) | Failure::Canceled => waiting.settle(id),
+    pub(super) fn fail(&self, id: u64, error: UpstreamError) {
+        let mut pending = self.pending();
+        let request = match error {
+            UpstreamError::OutcomeUnknown(_) => pending.orphan(id),
+            UpstreamError::Rpc(_) | UpstreamError::NotSent(_) | UpstreamError::Canceled => {
+                pending.complete(id)
+            }
         };
-        drop(waiting);
-        if let Some(waiter) = waiter {
-            waiter.end(Err(failure));
+        drop(pending);
+        if let Some(request) = request {
+            request.end(Err(error));
         }
     }
 
-    /// Ends all requests under way, because one of them lost its answer and nobody can tell which.
+    /// Ends all pending requests, whose outcome is not known.
     pub(super) fn fail_all(&self, reason: &str) {
-        let waiters = lock(&self.waiting).abandon_all();
-        for waiter in waiters {
-            waiter.end(Err(Failure::Lost(reason.to_owned())));
+        let requests = self.pending().orphan_all();
+        for request in requests {
+            request.end(Err(UpstreamError::OutcomeUnknown(reason.to_owned())));
         }
     }
 
-    /// Ends the connection. The first reason stays.
+    /// Ends the connection, and with it all pending requests. The first reason stays.
     pub(super) fn end(&self, reason: impl Into<String>) {
-        let reason = self.reason.get_or_init(|| reason.into());
-        lock(&self.waiting).end();
-        self.fail_all(reason);
-        self.over.cancel();
+        self.refuse_requests(reason);
+        self.queue.close();
+        self.fail_all(&self.why_ended());
+    }
+
+    /// Ends the connection for further requests; pending ones go on. The first reason stays.
+    pub(super) fn refuse_requests(&self, reason: impl Into<String>) {
+        self.reason.get_or_init(|| reason.into());
+        self.pending().closed = true;
+        self.ended.cancel();
     }
 
     pub(super) fn has_ended(&self) -> bool {
-        lock(&self.waiting).has_ended()
+        self.ended.is_cancelled()
     }
 
-    /// Waits for the end, and says why.
+    /// Waits for the end, and returns its reason.
     pub(super) async fn ended(&self) -> String {
-        self.over.cancelled().await;
+        self.ended.cancelled().await;
         self.why_ended()
     }
 
@@ -251,7 +216,7 @@ impl Dispatcher {
         self.reason.get().cloned().unwrap_or_else(|| "the connection is closed".into())
     }
 
-    /// Shows a frame to whoever wants to see it.
+    /// Shows a frame to the trace, if there is one.
     pub(super) fn trace(&self, sent: bool, text: &str) {
         if let Some(trace) = &self.target.trace {
             trace.frame(sent, text);
@@ -268,61 +233,36 @@ impl Dispatcher {
     }
 }
 
-/// A request under way. Dropping it before its outcome is there withdraws the request.
+/// A pending request.
 #[derive(Debug)]
-pub(super) struct Ticket {
+pub(super) struct RequestGuard {
     pub(super) id: u64,
-    pub(super) audience: Arc<dyn ClientChannel>,
-    outcome: oneshot::Receiver<Result<String, Failure>>,
-    over: CancellationToken,
-    outbox: Option<Arc<dyn Outbox>>,
+    pub(super) owner: RequestOwner,
+    /// The server may have got the request and not answered it: dropping the guard cancels it there.
+    pub(super) is_cancellable: bool,
+    outcome: oneshot::Receiver<Result<String, UpstreamError>>,
     dispatcher: Arc<Dispatcher>,
 }
 
-impl Ticket {
+impl RequestGuard {
     /// Waits for the outcome.
     ///
     /// Cancel-safety: nothing is lost.
-    pub(super) async fn outcome(&mut self) -> Result<String, Failure> {
-        (&mut self.outcome).await.unwrap_or_else(|_| Err(Failure::Lost(self.dispatcher.why_ended())))
-    }
-
-    /// The request went out only now. `outbox` is where its withdrawal is told.
-    pub(super) fn was_sent(&mut self, outbox: Option<Arc<dyn Outbox>>) {
-        self.outbox = outbox;
-    }
-
-    /// Forgets the request without telling the server, which is done with it.
-    pub(super) fn forget(&mut self) {
-        self.outbox = None;
+    pub(super) async fn outcome(&mut self) -> Result<String, UpstreamError> {
+        let lost = |_| Err(UpstreamError::OutcomeUnknown(self.dispatcher.why_ended()));
+        (&mut self.outcome).await.unwrap_or_else(lost)
     }
 }
 
-impl Drop for Ticket {
+impl Drop for RequestGuard {
     fn drop(&mut self) {
-        let mut waiting = lock(&self.dispatcher.waiting);
-        let open = match self.outbox {
-            Some(_) => waiting.abandon(self.id),
-            None => waiting.forget(self.id),
-        };
-        drop(waiting);
-        self.over.cancel();
-        if let (Some(_), Some(outbox)) = (open, &self.outbox) {
-            outbox.post(message::cancelled(self.id));
+        let mut pending = self.dispatcher.pending();
+        let request = if self.is_cancellable { pending.orphan(self.id) } else { pending.remove(self.id) };
+        drop(pending);
+        self.owner.ended.cancel();
+        if request.is_some() && self.is_cancellable {
+            self.dispatcher.post(message::cancelled(self.id));
         }
-    }
-}
-
-/// A progress token that is in use.
-#[derive(Debug)]
-pub(super) struct ProgressToken {
-    pub(super) token: u64,
-    dispatcher: Arc<Dispatcher>,
-}
-
-impl Drop for ProgressToken {
-    fn drop(&mut self) {
-        lock(&self.dispatcher.tokens).remove(&self.token);
     }
 }
 

@@ -1,16 +1,16 @@
-//! Lists, drained page by page. One bad item is left out; a list without end is an error.
+//! Lists, read page by page. A bad item is left out; a list without end is an error.
 
 use super::{
-    core::Core,
+    inner::ConnectionInner,
     limits::{CURSOR_BYTES, ITEMS, LIST_BYTES, PAGES},
-    types::{Failure, ListKind},
+    types::{ListKind, UpstreamError},
 };
 use crate::raw;
 use std::collections::HashSet;
 
-impl Core {
+impl ConnectionInner {
     /// Everything of a kind, as the server sent it.
-    pub(super) async fn list(&self, kind: ListKind) -> Result<Vec<Box<str>>, Failure> {
+    pub(super) async fn list(&self, kind: ListKind) -> Result<Vec<Box<str>>, UpstreamError> {
         let mut items = Vec::new();
         let mut bytes = 0;
         let mut seen = HashSet::new();
@@ -24,7 +24,11 @@ impl Core {
             }
             // An empty cursor is one; `null` is none.
             let Some(cursor) = raw::member(&page, "nextCursor").filter(|cursor| *cursor != "null") else {
-                return Ok(self.known(kind, items));
+                let server = &self.dispatcher().target.name;
+                return Ok(match kind {
+                    ListKind::Tools => self.tools.update(server, self.is_modern(), items),
+                    ListKind::Resources | ListKind::Templates | ListKind::Prompts => items,
+                });
             };
             if cursor.len() > CURSOR_BYTES || raw::string(cursor).is_none() {
                 return Err(wrong(kind, "a cursor that is not a string of reasonable length"));
@@ -37,7 +41,7 @@ impl Core {
         Err(wrong(kind, &format!("more than {PAGES} pages")))
     }
 
-    fn take_page(&self, kind: ListKind, page: &str, items: &mut Vec<Box<str>>) -> Result<(), Failure> {
+    fn take_page(&self, kind: ListKind, page: &str, items: &mut Vec<Box<str>>) -> Result<(), UpstreamError> {
         let elements = raw::member(page, kind.member()).and_then(raw::elements);
         let elements = elements.ok_or_else(|| wrong(kind, &format!("no list under {:?}", kind.member())))?;
         for element in elements {
@@ -50,15 +54,8 @@ impl Core {
         }
         Ok(())
     }
-
-    fn known(&self, kind: ListKind, items: Vec<Box<str>>) -> Vec<Box<str>> {
-        match kind {
-            ListKind::Tools => self.tools.learn(&self.dispatcher().target.name, self.modern(), items),
-            ListKind::Resources | ListKind::Templates | ListKind::Prompts => items,
-        }
-    }
 }
 
-fn wrong(kind: ListKind, what: &str) -> Failure {
-    Failure::Lost(format!("the server answered {} with {what}", kind.method()))
+fn wrong(kind: ListKind, what: &str) -> UpstreamError {
+    UpstreamError::OutcomeUnknown(format!("the server answered {} with {what}", kind.method()))
 }

@@ -1,6 +1,6 @@
-//! What Gantry puts into a request besides its params: `_meta` of either era, and the headers of the newer one.
+//! The `_meta` of requests in either era.
 
-use super::types::Declared;
+use super::types::OfferedCapabilities;
 use crate::{
     Version,
     exchange::{ClientChannel, LogLevel},
@@ -8,7 +8,7 @@ use crate::{
 };
 use std::borrow::Cow;
 
-/// What Gantry calls itself.
+/// The name and version that Gantry gives itself.
 pub(super) const CLIENT_INFO: &str =
     concat!(r#"{"name":"gantry","version":""#, env!("CARGO_PKG_VERSION"), r#""}"#);
 
@@ -25,7 +25,7 @@ const OWN_KEYS: [&str; 7] = [
 ];
 
 /// The capabilities of every client that a server may meet.
-pub(super) fn declared_capabilities(declared: Declared) -> String {
+pub(super) fn declared_capabilities(declared: OfferedCapabilities) -> String {
     let offered = [
         (declared.elicitation, "elicitation", r#"{"form":{},"url":{}}"#),
         (declared.sampling, "sampling", "{}"),
@@ -35,17 +35,17 @@ pub(super) fn declared_capabilities(declared: Declared) -> String {
 }
 
 /// The capabilities of one client, without what this server may not use.
-fn client_capabilities(audience: &dyn ClientChannel, declared: Declared) -> String {
+fn client_capabilities(client: &dyn ClientChannel, declared: OfferedCapabilities) -> String {
     let withheld = |name: &str| match name {
         "elicitation" => !declared.elicitation,
         "sampling" => !declared.sampling,
         "roots" => !declared.roots,
         _ => false,
     };
-    raw::without(audience.capabilities().text(), withheld)
+    raw::without(client.capabilities().text(), withheld)
 }
 
-/// Whether a key of `_meta` is said to Gantry, and not to whoever is behind it.
+/// Whether a key of `_meta` is for Gantry itself, so that it is not passed on.
 fn is_for_gantry(key: &str) -> bool {
     key == "progressToken"
         || key.starts_with("gantry/")
@@ -59,9 +59,9 @@ fn passed_on(meta: Option<&str>) -> Vec<(Cow<'_, str>, Cow<'_, str>)> {
     members.map(|(key, value)| (key, value.into())).collect()
 }
 
-/// The params of a question as far as they are passed on: a client knows nothing of a task that Gantry runs, and
-/// progress with an answer has nowhere to go.
-pub(super) fn question(params: &str) -> Cow<'_, str> {
+/// The params of a request to a client as far as they are passed on: a client knows nothing of a task that Gantry runs,
+/// and the progress of a response is not forwarded.
+pub(super) fn client_request(params: &str) -> Cow<'_, str> {
     let meta = raw::member(params, "_meta");
     let members = meta.and_then(raw::members).unwrap_or_default();
     let kept = members.iter().filter(|(key, _)| !is_for_gantry(key)).count();
@@ -78,7 +78,7 @@ fn with_meta(params: &str, members: &[(Cow<'_, str>, Cow<'_, str>)]) -> String {
     raw::with(params, "_meta", &raw::object(members.iter().map(|(key, value)| (&**key, &**value))))
 }
 
-/// The params of a request of the older era.
+/// The params of a legacy request.
 pub(super) fn legacy(params: &str, meta: Option<&str>, token: Option<u64>) -> String {
     let mut members = passed_on(meta);
     if let Some(token) = token {
@@ -87,24 +87,24 @@ pub(super) fn legacy(params: &str, meta: Option<&str>, token: Option<u64>) -> St
     if members.is_empty() { params.to_owned() } else { with_meta(params, &members) }
 }
 
-/// The params of a request of the newer era. Without an audience it is one of Gantry's own.
+/// The params of a modern request; without a client, of one of Gantry's own.
 pub(super) fn modern(
     params: &str,
     meta: Option<&str>,
     token: Option<u64>,
-    declared: Declared,
-    audience: Option<&dyn ClientChannel>,
+    declared: OfferedCapabilities,
+    client: Option<&dyn ClientChannel>,
 ) -> String {
     let mut members = passed_on(meta);
-    let capabilities = audience
-        .map_or_else(|| declared_capabilities(declared), |audience| client_capabilities(audience, declared));
+    let capabilities = client
+        .map_or_else(|| declared_capabilities(declared), |client| client_capabilities(client, declared));
     let version = raw::quoted(Version::MODERN.as_str());
     let mut set =
         |key: &str, value: Cow<'static, str>| members.push((format!("{PROTOCOL}{key}").into(), value));
     set("protocolVersion", version.into());
     set("clientInfo", CLIENT_INFO.into());
     set("clientCapabilities", capabilities.into());
-    if let Some(level) = audience.and_then(ClientChannel::log_level).map(LogLevel::as_str) {
+    if let Some(level) = client.and_then(ClientChannel::log_level).map(LogLevel::as_str) {
         set("logLevel", raw::quoted(level).into());
     }
     if let Some(token) = token {
@@ -131,18 +131,18 @@ mod tests {
     #[test]
     fn a_question_keeps_what_a_server_says_and_loses_what_it_says_to_gantry() {
         let kept = r#"{"message":"m", "_meta":{"a":1.0}}"#;
-        assert_eq!(question(kept), kept);
-        assert_eq!(question(r#"{"message":"m"}"#), r#"{"message":"m"}"#);
+        assert_eq!(client_request(kept), kept);
+        assert_eq!(client_request(r#"{"message":"m"}"#), r#"{"message":"m"}"#);
         let task =
             r#"{"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t"},"a":1.0},"message":"m"}"#;
-        assert_eq!(question(task), r#"{"_meta":{"a":1.0},"message":"m"}"#);
-        assert_eq!(question(r#"{"message":"m","_meta":{"progressToken":1}}"#), r#"{"message":"m"}"#);
+        assert_eq!(client_request(task), r#"{"_meta":{"a":1.0},"message":"m"}"#);
+        assert_eq!(client_request(r#"{"message":"m","_meta":{"progressToken":1}}"#), r#"{"message":"m"}"#);
     }
 
     #[test]
     fn a_modern_request_says_who_asks_and_what_it_can() {
-        let nobody = NoClient::default();
-        let stamped = modern("{}", None, None, Declared::default(), Some(&nobody));
+        let client = NoClient::default();
+        let stamped = modern("{}", None, None, OfferedCapabilities::default(), Some(&client));
         let meta = raw::member(&stamped, "_meta").unwrap();
         assert_eq!(
             raw::string_member(meta, "io.modelcontextprotocol/protocolVersion").unwrap(),

@@ -1,13 +1,13 @@
 //! The client side against servers that are played here, line by line and request by request.
 
-mod abandoned;
 mod answers;
+mod client_requests;
 mod duplex;
 mod eras;
 mod fake;
 mod http;
-mod listen;
+mod input_required;
 mod lists;
 mod load;
-mod questions;
-mod rounds;
+mod orphaned;
+mod subscriptions;

@@ -1,4 +1,4 @@
-//! What must be known of tools to call them: arguments that are repeated in headers, and whether a task is demanded.
+//! What the definitions of tools say about calling them: arguments that are repeated in headers, and required tasks.
 
 use super::dispatcher::lock;
 use crate::{
@@ -11,31 +11,31 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-/// What calling one tool takes.
+/// How one tool is called.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct ToolNeeds {
+pub(super) struct ToolHints {
     /// Arguments that are repeated in headers.
     header_params: Vec<HeaderParam>,
     /// It can only be called as a task (2025-11-25).
     pub(super) task: bool,
 }
 
-/// The tools that need something.
+/// The tools that are not called in the plain way, by name.
 #[derive(Debug, Default)]
-pub(super) struct ToolBook(Mutex<HashMap<String, Arc<ToolNeeds>>>);
+pub(super) struct ToolCallHints(Mutex<HashMap<String, Arc<ToolHints>>>);
 
-impl ToolBook {
-    /// Learns a whole list anew. Gives the tools that can be offered, in their order.
-    pub(super) fn learn(&self, server: &str, modern: bool, tools: Vec<Box<str>>) -> Vec<Box<str>> {
+impl ToolCallHints {
+    /// Replaces all hints by those of a new list. Returns the tools that can be offered, in their order.
+    pub(super) fn update(&self, server: &str, modern: bool, tools: Vec<Box<str>>) -> Vec<Box<str>> {
         // Limit: the list is bounded.
         let mut known = HashMap::new();
         let mut offered = Vec::with_capacity(tools.len());
         for tool in tools {
             let name = raw::string_member(&tool, "name").unwrap_or_default();
-            match needs(&tool, modern) {
-                Ok(needs) => {
-                    if needs != ToolNeeds::default() {
-                        known.insert(name.into_owned(), Arc::new(needs));
+            match hints(&tool, modern) {
+                Ok(hints) => {
+                    if hints != ToolHints::default() {
+                        known.insert(name.into_owned(), Arc::new(hints));
                     }
                     offered.push(tool);
                 }
@@ -46,8 +46,8 @@ impl ToolBook {
         offered
     }
 
-    /// What the tool of a call needs.
-    pub(super) fn needs(&self, params: &str) -> Option<Arc<ToolNeeds>> {
+    /// The hints for a call with these params.
+    pub(super) fn get(&self, params: &str) -> Option<Arc<ToolHints>> {
         let known = lock(&self.0);
         if known.is_empty() {
             return None;
@@ -56,7 +56,7 @@ impl ToolBook {
     }
 }
 
-fn needs(tool: &str, modern: bool) -> Result<ToolNeeds, String> {
+fn hints(tool: &str, modern: bool) -> Result<ToolHints, String> {
     let support =
         raw::member(tool, "execution").and_then(|execution| raw::string_member(execution, "taskSupport"));
     let task = !modern && support.as_deref() == Some("required");
@@ -67,11 +67,11 @@ fn needs(tool: &str, modern: bool) -> Result<ToolNeeds, String> {
         Some(Err(error)) => return Err(error.to_string()),
         None => Vec::new(),
     };
-    Ok(ToolNeeds { header_params, task })
+    Ok(ToolHints { header_params, task })
 }
 
-/// The headers that repeat a request of the newer era.
-pub(super) fn headers(method: &str, params: &str, needs: Option<&ToolNeeds>) -> HeaderMap {
+/// The headers that repeat a modern request.
+pub(super) fn headers(method: &str, params: &str, hints: Option<&ToolHints>) -> HeaderMap {
     let mut map = HeaderMap::new();
     let mut set = |name: &str, value: &str| {
         let value = headers::encode_value(value);
@@ -90,7 +90,7 @@ pub(super) fn headers(method: &str, params: &str, needs: Option<&ToolNeeds>) -> 
         set("mcp-name", &name);
     }
     let arguments = raw::member(params, "arguments").unwrap_or("{}");
-    for param in needs.map(|needs| &*needs.header_params).unwrap_or_default() {
+    for param in hints.map(|hints| &*hints.header_params).unwrap_or_default() {
         if let Some(value) = param.value(arguments) {
             set(&param.header, &value);
         }
@@ -109,17 +109,17 @@ mod tests {
             r#"{"name":"bad","inputSchema":{"type":"object","properties":{"r":{"type":"string","x-mcp-header":"a b"}}}}"#,
             r#"{"name":"c","inputSchema":{"type":"object"}}"#,
         ];
-        let book = ToolBook::default();
-        let offered = book.learn("s", true, tools.map(Into::into).to_vec());
+        let hints = ToolCallHints::default();
+        let offered = hints.update("s", true, tools.map(Into::into).to_vec());
         assert_eq!(offered.len(), 2);
         let params = r#"{"name":"a","arguments":{"r":"Zürich"}}"#;
-        let map = headers("tools/call", params, book.needs(params).as_deref());
+        let map = headers("tools/call", params, hints.get(params).as_deref());
         assert_eq!(map["mcp-method"], "tools/call");
         assert_eq!(map["mcp-name"], "a");
         assert_eq!(map["mcp-param-region"], "=?base64?WsO8cmljaA==?=");
-        assert!(book.needs(r#"{"name":"c"}"#).is_none());
-        // The older era knows no such annotation.
-        assert_eq!(book.learn("s", false, tools.map(Into::into).to_vec()).len(), 3);
+        assert!(hints.get(r#"{"name":"c"}"#).is_none());
+        // A legacy server knows no such annotation.
+        assert_eq!(hints.update("s", false, tools.map(Into::into).to_vec()).len(), 3);
     }
 
     #[test]

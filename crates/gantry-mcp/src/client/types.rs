@@ -1,38 +1,38 @@
-//! The words of the client side: how to reach a server, what to ask of it, what it may say, and how that can fail.
+//! How a server is reached, what it says about itself, and how a request to it can fail.
 
 use crate::{ErrorObject, Version, exchange::BoxFuture};
-pub use gantry_provider::resources::{ForwardRequest, ListKind};
+pub use gantry_provider::resources::{Change, ForwardRequest, ListKind};
 use std::{any::Any, fmt::Debug, sync::Arc, time::Duration};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    sync::mpsc,
+    sync::{Notify, mpsc},
 };
 
 /// A server that can be connected to.
 #[derive(Debug, Clone)]
 pub struct Target {
-    /// What log lines call it.
+    /// The server's id, in log lines and as the provider of its changes.
     pub name: Arc<str>,
-    /// The way to it.
     pub transport: Transport,
-    /// The era to speak, or that it is to be found out.
+    /// The era to speak; [`Protocol::Auto`] finds out.
     pub protocol: Protocol,
-    /// What Gantry tells it that clients can do.
-    pub declared: Declared,
-    /// How long connecting, finding out the era and shaking hands may take together.
+    pub declared: OfferedCapabilities,
+    /// How long connecting, finding out the era and the handshake may take together.
     pub startup_timeout: Duration,
     /// Sees every frame, if there is one.
     pub trace: Option<Arc<dyn Trace>>,
-    /// Where events go. Bounded; an event that does not fit is dropped, except that the receiver is told to look anew
-    /// by a later one.
-    pub events: mpsc::Sender<Event>,
+    /// Gets the notifications that belong to no request, with the URIs of the server. Bounded: a change that does not
+    /// fit is dropped.
+    pub changes: mpsc::Sender<Change>,
+    /// Notified when a list of the server may have changed.
+    pub lists_changed: Arc<Notify>,
 }
 
 /// The way to a server. Addresses and headers may hold secrets, so debug output leaves them out.
 #[derive(Clone)]
 pub enum Transport {
     /// A process of our own: lines on its standard input and output.
-    Stdio(Arc<dyn Dial>),
+    Stdio(Arc<dyn Spawn>),
     /// Streamable HTTP, with the older HTTP+SSE as a last resort.
     Http { url: String, headers: Vec<(String, String)> },
     /// HTTP+SSE of 2024-11-05.
@@ -55,32 +55,29 @@ impl Debug for Transport {
     }
 }
 
-/// Starts a process and hands its pipes over.
-pub trait Dial: Send + Sync + Debug {
-    /// Starts it.
-    fn dial(&self) -> BoxFuture<'_, Result<Wires, String>>;
+/// Starts the process of a server.
+pub trait Spawn: Send + Sync + Debug {
+    fn spawn(&self) -> BoxFuture<'_, Result<IoStreams, String>>;
 }
 
 /// Both directions of a process or a socket.
-pub struct Wires {
-    /// What it says.
+pub struct IoStreams {
     pub reader: Box<dyn AsyncRead + Send + Unpin>,
-    /// What it hears.
     pub writer: Box<dyn AsyncWrite + Send + Unpin>,
     /// Keeps it alive: dropping this ends the process and all its children.
     pub guard: Box<dyn Any + Send + Sync>,
 }
 
-impl Debug for Wires {
+impl Debug for IoStreams {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Wires").finish_non_exhaustive()
+        f.debug_struct("IoStreams").finish_non_exhaustive()
     }
 }
 
 /// Which era to speak with a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Protocol {
-    /// Whichever it speaks; the newer one if both.
+    /// The era that the server speaks; modern if it speaks both.
     #[default]
     Auto,
     /// The versions with a handshake.
@@ -89,25 +86,25 @@ pub enum Protocol {
     Modern,
 }
 
-/// What clients may be asked by a server.
+/// The requests to clients that Gantry offers to a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[expect(clippy::struct_excessive_bools, reason = "three switches that are set one by one")]
-pub struct Declared {
-    /// To fill in forms and to open addresses.
+pub struct OfferedCapabilities {
+    /// Forms to fill in and addresses to open.
     pub elicitation: bool,
-    /// To complete with their model.
+    /// Completions by the client's model.
     pub sampling: bool,
-    /// For their roots. Off unless configured: some servers widen what they may touch to whatever roots they are told.
+    /// The client's roots. Off unless configured: some servers extend their access to the roots that they are told.
     pub roots: bool,
 }
 
-impl Default for Declared {
+impl Default for OfferedCapabilities {
     fn default() -> Self {
         Self { elicitation: true, sampling: true, roots: false }
     }
 }
 
-/// Sees frames.
+/// Sees the messages of a connection.
 pub trait Trace: Send + Sync + Debug {
     /// A message went out (`sent`) or came in.
     fn frame(&self, sent: bool, text: &str);
@@ -115,43 +112,40 @@ pub trait Trace: Send + Sync + Debug {
 
 /// What a server says about itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct About {
+pub struct UpstreamInfo {
     /// The version that is spoken with it.
     pub version: Version,
     /// Its capabilities, the text of an object.
     pub capabilities: String,
     /// Its name and version, the text of an object, if it said so.
     pub server_info: Option<String>,
-    /// Its advice to models.
+    /// Its instructions to models.
     pub instructions: Option<String>,
-}
-
-/// What a server says without being asked.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Event {
-    /// Its list of tools, resources (templates among them) or prompts is another now.
-    Changed(ListKind),
-    /// A resource is another now: the params of `notifications/resources/updated`, an object.
-    Updated(Arc<str>),
-    /// A log message that belongs to no request: the params of `notifications/message`, an object.
-    Log(Arc<str>),
-    /// The params of `notifications/elicitation/complete`, an object.
-    ElicitationComplete(Arc<str>),
 }
 
 /// Why a request has no result.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Failure {
+pub enum UpstreamError {
     /// The server answered with an error.
     #[error("{0}")]
-    Answered(ErrorObject),
-    /// Nothing was sent.
+    Rpc(ErrorObject),
+    /// The request was certainly not run.
     #[error("{0}")]
-    Unavailable(String),
-    /// It was sent, and what came of it is not known.
+    NotSent(String),
+    /// The request was sent, and its outcome is not known.
     #[error("{0}")]
-    Lost(String),
-    /// It was withdrawn.
+    OutcomeUnknown(String),
+    /// The caller cancelled the request.
     #[error("canceled")]
     Canceled,
+}
+
+impl UpstreamError {
+    /// The error for a follow-up of a request that was sent: it cannot be `NotSent` any more.
+    pub(super) fn into_outcome_unknown(self) -> Self {
+        match self {
+            Self::NotSent(reason) => Self::OutcomeUnknown(reason),
+            Self::Rpc(_) | Self::OutcomeUnknown(_) | Self::Canceled => self,
+        }
+    }
 }

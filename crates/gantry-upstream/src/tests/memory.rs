@@ -2,7 +2,7 @@
 
 use super::*;
 use gantry_core::id::SessionId;
-use gantry_mcp::client::{Dial, Wires};
+use gantry_mcp::client::{IoStreams, Spawn};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, duplex, split};
 use tokio::time::{Instant, sleep};
@@ -34,8 +34,8 @@ impl std::fmt::Debug for Memory {
     }
 }
 
-impl Dial for Memory {
-    fn dial(&self) -> BoxFuture<'_, Result<Wires, String>> {
+impl Spawn for Memory {
+    fn spawn(&self) -> BoxFuture<'_, Result<IoStreams, String>> {
         let (ours, theirs) = duplex(64 * 1024);
         self.connections.send_modify(|n| *n += 1);
         let number = *self.connections.borrow();
@@ -48,7 +48,7 @@ impl Dial for Memory {
             }
         });
         let (reader, writer) = split(ours);
-        let wires = Wires { reader: Box::new(reader), writer: Box::new(writer), guard: Box::new(()) };
+        let wires = IoStreams { reader: Box::new(reader), writer: Box::new(writer), guard: Box::new(()) };
         Box::pin(std::future::ready(Ok(wires)))
     }
 }
@@ -223,6 +223,20 @@ async fn a_server_that_goes_and_comes_is_announced_once_each_time() {
     sleep(Duration::from_secs(1)).await;
     assert_eq!(announced.0.lock().unwrap()[3..], ["ready with 1"]);
     server.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_whose_connection_ended_waits_for_the_next_one_if_that_is_tried_at_once() {
+    let memory = Memory::new(|_, request| Step::Answer(plain(request)));
+    let server = memory.started().await;
+    let first = server.pick_any().unwrap();
+    memory.drops.send_replace(());
+    first.ready.connection.closed().await;
+    let next = server.pick_reconnected(None).await.expect("it reconnects at once");
+    assert!(next.ready.number > first.ready.number);
+    memory.drops.send_replace(());
+    next.ready.connection.closed().await;
+    assert!(server.pick_reconnected(None).await.is_none(), "it waits before it tries again");
 }
 
 #[tokio::test(start_paused = true)]

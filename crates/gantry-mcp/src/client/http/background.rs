@@ -1,41 +1,37 @@
-//! The background stream of the older era: what a server says that belongs to no request.
+//! The background stream of a legacy server: messages that belong to no request.
 
-use super::{Side, answer::Opened};
-use crate::client::{
-    dispatcher::Outbox,
-    limits::{BACKGROUND_FAILURES, MESSAGE_BYTES, POLL, REOPEN, STREAM_WAS_WELL},
-};
+use super::{HttpSession, response::Opened};
+use crate::client::limits::{BACKGROUND_FAILURES, MESSAGE_BYTES, POLL, REOPEN, STREAM_WAS_WELL};
 use gantry_egress::{HttpResponse, SseParser};
 use std::sync::Arc;
 use tokio::time::{Instant, sleep};
-use tokio_util::sync::CancellationToken;
 
-/// Keeps the stream open until it is told to stop or the server turns out to have none.
-pub(super) async fn run(side: Arc<Side>, outbox: Arc<dyn Outbox>, stop: CancellationToken) {
+/// Keeps the stream open until the connection ends or the server turns out to have none.
+pub(super) async fn run(session: Arc<HttpSession>) {
     tokio::select! {
         biased;
-        () = stop.cancelled() => {}
-        () = keep_open(&side, &outbox) => {}
+        _ = session.dispatcher.ended() => {}
+        () = keep_open(&session) => {}
     }
 }
 
-async fn keep_open(side: &Side, outbox: &Arc<dyn Outbox>) {
-    let server = &side.dispatcher.target.name;
+async fn keep_open(session: &HttpSession) {
+    let server = &session.dispatcher.target.name;
     let mut parser = SseParser::new(MESSAGE_BYTES);
     let mut pause = REOPEN[0];
     let (mut failures, mut refusals) = (0, 0);
     let mut opened_before = false;
     loop {
         let opened = Instant::now();
-        match side.open_stream(parser.last_id()).await {
+        match session.open_stream(parser.last_id()).await {
             Ok(Opened::Stream(response)) => {
                 (failures, refusals) = (0, 0);
                 if opened_before && parser.last_id().is_none() {
-                    // What was said in between is lost.
-                    side.dispatcher.look_anew();
+                    // Messages in between are lost.
+                    session.dispatcher.notify_lists_changed();
                 }
                 opened_before = true;
-                read(side, response, &mut parser, outbox).await;
+                read(session, response, &mut parser).await;
             }
             Ok(Opened::Nothing) => return,
             Ok(Opened::NotNow(status)) => {
@@ -49,7 +45,7 @@ async fn keep_open(side: &Side, outbox: &Arc<dyn Outbox>) {
             Err(error) => {
                 failures += 1;
                 if !error.was_sent() && failures >= BACKGROUND_FAILURES {
-                    return side.dispatcher.end(error.to_string());
+                    return session.dispatcher.end(error.to_string());
                 }
             }
         }
@@ -62,10 +58,10 @@ async fn keep_open(side: &Side, outbox: &Arc<dyn Outbox>) {
     }
 }
 
-async fn read(side: &Side, mut response: HttpResponse, parser: &mut SseParser, outbox: &Arc<dyn Outbox>) {
+async fn read(session: &HttpSession, mut response: HttpResponse, parser: &mut SseParser) {
     while let Ok(Some(chunk)) = response.chunk().await {
-        if let Err(failure) = side.take(&chunk, parser, None, outbox) {
-            tracing::warn!(server = %side.dispatcher.target.name, %failure, "the background stream is opened anew");
+        if let Err(failure) = session.take(&chunk, parser, None) {
+            tracing::warn!(server = %session.dispatcher.target.name, %failure, "the background stream is opened anew");
             return;
         }
         tokio::task::coop::consume_budget().await;

@@ -1,20 +1,10 @@
 //! Answers that do not say, or say wrongly, to which request they belong.
 
-use super::fake::{Peer, call, client, legacy, target};
-use crate::client::{
-    Failure, Protocol, Transport,
-    dispatcher::{Dispatcher, Outbox},
-};
+use super::fake::{Peer, a_client, call, legacy, target};
+use crate::client::{Protocol, Transport, UpstreamError, dispatcher::Dispatcher};
 use serde_json::json;
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 use tokio::time::timeout;
-
-#[derive(Debug)]
-struct Nowhere;
-
-impl Outbox for Nowhere {
-    fn post(&self, _text: String) {}
-}
 
 #[tokio::test]
 async fn a_result_that_names_no_request_is_nobodys() {
@@ -31,8 +21,8 @@ async fn a_result_that_names_no_request_is_nobodys() {
         peer.next().await;
     })
     .await;
-    let (audience, _heard) = client(1, "{}", Ok("{}"));
-    assert_eq!(call("a", audience).by(&connection).await.unwrap(), r#"{"yours":true}"#);
+    let (client, _heard) = a_client(1, "{}", Ok("{}"));
+    assert_eq!(call("a", client).by(&connection).await.unwrap(), r#"{"yours":true}"#);
 }
 
 #[tokio::test(start_paused = true)]
@@ -46,13 +36,13 @@ async fn an_error_that_names_no_request_loses_the_only_one_of_a_client() {
         peer.next().await;
     })
     .await;
-    let (audience, _heard) = client(1, "{}", Ok("{}"));
+    let (client, _heard) = a_client(1, "{}", Ok("{}"));
     let minute = Duration::from_secs(60);
-    let call = timeout(minute, call("a", audience).by(&connection));
+    let call = timeout(minute, call("a", client).by(&connection));
     let (outcome, pinged) = tokio::join!(call, connection.ping(minute));
     let outcome = outcome.expect("the request still waits");
     assert!(
-        matches!(&outcome, Err(Failure::Lost(reason)) if reason.contains("to which request")),
+        matches!(&outcome, Err(UpstreamError::OutcomeUnknown(reason)) if reason.contains("to which request")),
         "{outcome:?}"
     );
     pinged.unwrap();
@@ -70,20 +60,20 @@ async fn an_error_that_names_no_request_is_for_none_of_several() {
         peer.next().await;
     })
     .await;
-    let (audience, _heard) = client(1, "{}", Ok("{}"));
+    let (client, _heard) = a_client(1, "{}", Ok("{}"));
     let (first, second) =
-        tokio::join!(call("a", audience.clone()).by(&connection), call("b", audience).by(&connection));
+        tokio::join!(call("a", client.clone()).by(&connection), call("b", client).by(&connection));
     first.and(second).unwrap();
 }
 
 #[tokio::test]
 async fn an_error_on_the_stream_of_a_request_answers_it() {
     let (target, _events) = target(Transport::Tcp { address: String::new() }, Protocol::Auto);
-    let dispatcher = Dispatcher::new(&target);
-    let outbox: Arc<dyn Outbox> = Arc::new(Nowhere);
-    let register = || dispatcher.register(client(1, "{}", Ok("{}")).0, false, None).unwrap();
+    let dispatcher = Dispatcher::start(&target).dispatcher;
+    let client = a_client(1, "{}", Ok("{}")).0 as _;
+    let register = || dispatcher.register(dispatcher.next_id(), &client, false).unwrap();
     let (mut one, _other) = (register(), register());
-    dispatcher.receive(r#"{"error":{"code":-1,"message":"no"}}"#, Some(one.id), &outbox);
+    dispatcher.receive(r#"{"error":{"code":-1,"message":"no"}}"#, Some(one.id));
     let outcome = one.outcome().await;
-    assert!(matches!(&outcome, Err(Failure::Answered(error)) if error.code == -1), "{outcome:?}");
+    assert!(matches!(&outcome, Err(UpstreamError::Rpc(error)) if error.code == -1), "{outcome:?}");
 }

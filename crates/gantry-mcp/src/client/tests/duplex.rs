@@ -1,8 +1,8 @@
 //! Requests, notifications and broken servers on a duplex link.
 
-use super::fake::{Peer, call, call_with, client, legacy, modern};
+use super::fake::{Peer, a_client, call, call_with, legacy, modern};
 use crate::{
-    client::{Event, Failure, ListKind},
+    client::{Change, ListKind, UpstreamError},
     exchange::ServerNotification,
 };
 use serde_json::json;
@@ -24,14 +24,14 @@ async fn answers_find_their_requests_in_any_order_and_keep_their_text() {
         peer.next().await;
     })
     .await;
-    assert_eq!(connection.about().instructions.as_deref(), Some("be kind"));
-    let (audience, _heard) = client(1, "{}", Ok("{}"));
+    assert_eq!(connection.info().instructions.as_deref(), Some("be kind"));
+    let (client, _heard) = a_client(1, "{}", Ok("{}"));
     let (first, second) =
-        tokio::join!(call("a", audience.clone()).by(&connection), call("b", audience).by(&connection));
+        tokio::join!(call("a", client.clone()).by(&connection), call("b", client).by(&connection));
     assert_eq!(second.unwrap(), r#"{"n":1.10,"big":1e400}"#);
-    let Err(Failure::Answered(error)) = first else { panic!("{first:?}") };
+    let Err(UpstreamError::Rpc(error)) = first else { panic!("{first:?}") };
     assert_eq!((error.code, error.data.as_deref()), (-32042, Some(r#"{"a":1.0}"#)));
-    assert_eq!(connection.in_flight(), 0);
+    assert_eq!(connection.inner.dispatcher().pending().in_flight(), 0);
 }
 
 #[tokio::test]
@@ -61,19 +61,19 @@ async fn progress_and_logs_reach_the_client_of_the_request() {
         peer.next().await;
     })
     .await;
-    let (audience, mut heard) = client(1, "{}", Ok("{}"));
-    call("a", audience).by(&connection).await.unwrap();
+    let (client, mut heard) = a_client(1, "{}", Ok("{}"));
+    call("a", client).by(&connection).await.unwrap();
     let Some(ServerNotification::Progress(params)) = heard.recv().await else { panic!("no progress") };
     assert!(params.contains("\"progress\":1"), "{params}");
     let Some(ServerNotification::Log(_, params)) = heard.recv().await else { panic!("no log") };
     assert!(params.contains("\"x\""), "{params}");
-    assert!(matches!(events.recv().await, Some(Event::Log(params)) if params.contains("early")));
-    assert_eq!(events.recv().await, Some(Event::Changed(ListKind::Tools)));
+    assert!(matches!(events.recv().await, Some(Change::Log { params, .. }) if params.contains("early")));
+    events.lists_changed().await;
 }
 
 #[tokio::test]
 async fn logs_of_several_sessions_reach_none_of_them() {
-    let (connection, mut events) = legacy(async |mut peer: Peer| {
+    let (connection, events) = legacy(async |mut peer: Peer| {
         peer.handshake(json!({})).await;
         let first = peer.expect("tools/call").await;
         let second = peer.expect("tools/call").await;
@@ -85,12 +85,12 @@ async fn logs_of_several_sessions_reach_none_of_them() {
         peer.next().await;
     })
     .await;
-    let (one, mut heard_one) = client(1, "{}", Ok("{}"));
-    let (two, mut heard_two) = client(2, "{}", Ok("{}"));
+    let (one, mut heard_one) = a_client(1, "{}", Ok("{}"));
+    let (two, mut heard_two) = a_client(2, "{}", Ok("{}"));
     let (first, second) = tokio::join!(call("a", one).by(&connection), call("b", two).by(&connection));
     first.and(second).unwrap();
     // An event would reach every session that sees the server.
-    assert_eq!(events.recv().await, Some(Event::Changed(ListKind::Tools)));
+    events.lists_changed().await;
     assert!(heard_one.try_recv().is_err() && heard_two.try_recv().is_err());
 }
 
@@ -107,23 +107,23 @@ async fn withdrawing_is_told_whether_by_token_or_by_dropping() {
         }
     })
     .await;
-    let (audience, _heard) = client(1, "{}", Ok("{}"));
+    let (client, _heard) = a_client(1, "{}", Ok("{}"));
     for by_token in [true, false] {
-        let request = call("a", audience.clone());
+        let request = call("a", client.clone());
         let cancel = request.cancel.clone();
         let mut running = Box::pin(request.by(&connection));
         let sent = tokio::select! { _ = &mut running => panic!("no answer was sent"), sent = withdrawn.recv() => sent };
-        assert_eq!(connection.in_flight(), 1);
+        assert_eq!(connection.inner.dispatcher().pending().in_flight(), 1);
         if by_token {
             cancel.cancel();
-            assert_eq!(running.await, Err(Failure::Canceled));
+            assert_eq!(running.await, Err(UpstreamError::Canceled));
         } else {
             drop(running);
         }
         let notice = withdrawn.recv().await.unwrap();
         assert_eq!(notice["method"], "notifications/cancelled");
         assert_eq!(notice["params"]["requestId"], sent.unwrap()["id"]);
-        assert_eq!(connection.in_flight(), 0);
+        assert_eq!(connection.inner.dispatcher().pending().in_flight(), 0);
     }
 }
 
@@ -134,12 +134,12 @@ async fn a_server_that_ends_loses_what_is_under_way_and_takes_nothing_more() {
         peer.expect("tools/call").await;
     })
     .await;
-    let (audience, _heard) = client(1, "{}", Ok("{}"));
-    let outcome = call("a", audience.clone()).by(&connection).await;
-    assert!(matches!(outcome, Err(Failure::Lost(_))), "{outcome:?}");
+    let (client, _heard) = a_client(1, "{}", Ok("{}"));
+    let outcome = call("a", client.clone()).by(&connection).await;
+    assert!(matches!(outcome, Err(UpstreamError::OutcomeUnknown(_))), "{outcome:?}");
     assert_eq!(connection.closed().await, "the server closed its output");
-    let outcome = call("a", audience).by(&connection).await;
-    assert!(matches!(outcome, Err(Failure::Unavailable(_))), "{outcome:?}");
+    let outcome = call("a", client).by(&connection).await;
+    assert!(matches!(outcome, Err(UpstreamError::NotSent(_))), "{outcome:?}");
 }
 
 #[tokio::test]
@@ -153,13 +153,13 @@ async fn an_endless_line_loses_what_is_under_way_but_not_the_connection() {
         peer.next().await;
     })
     .await;
-    let (audience, _heard) = client(1, "{}", Ok("{}"));
-    let outcome = call("a", audience.clone()).by(&connection).await;
+    let (client, _heard) = a_client(1, "{}", Ok("{}"));
+    let outcome = call("a", client.clone()).by(&connection).await;
     assert!(
-        matches!(&outcome, Err(Failure::Lost(reason)) if reason.contains("a line of more than")),
+        matches!(&outcome, Err(UpstreamError::OutcomeUnknown(reason)) if reason.contains("a line of more than")),
         "{outcome:?}"
     );
-    assert_eq!(call("a", audience).by(&connection).await.unwrap(), r#"{"ok":true}"#);
+    assert_eq!(call("a", client).by(&connection).await.unwrap(), r#"{"ok":true}"#);
 }
 
 #[tokio::test]
@@ -179,8 +179,8 @@ async fn what_is_not_a_message_is_passed_over() {
         peer.next().await;
     })
     .await;
-    let (audience, _heard) = client(1, "{}", Ok("{}"));
-    assert_eq!(call("a", audience).by(&connection).await.unwrap(), "{}");
+    let (client, _heard) = a_client(1, "{}", Ok("{}"));
+    assert_eq!(call("a", client).by(&connection).await.unwrap(), "{}");
 }
 
 #[tokio::test]
@@ -194,9 +194,12 @@ async fn an_answer_that_cannot_be_used_is_lost() {
         peer.next().await;
     })
     .await;
-    let (audience, _heard) = client(1, "{}", Ok("{}"));
+    let (client, _heard) = a_client(1, "{}", Ok("{}"));
     for _ in 0..2 {
-        assert!(matches!(call("a", audience.clone()).by(&connection).await, Err(Failure::Lost(_))));
+        assert!(matches!(
+            call("a", client.clone()).by(&connection).await,
+            Err(UpstreamError::OutcomeUnknown(_))
+        ));
     }
 }
 
@@ -207,16 +210,16 @@ async fn a_server_that_does_not_read_holds_nobody_for_ever() {
         std::future::pending::<()>().await;
     })
     .await;
-    let (audience, _heard) = client(1, "{}", Ok("{}"));
+    let (client, _heard) = a_client(1, "{}", Ok("{}"));
     let big = || {
         let arguments = json!({"x": "x".repeat(100_000)}).to_string();
-        call_with("a", &arguments, audience.clone()).by(&connection)
+        call_with("a", &arguments, client.clone()).by(&connection)
     };
     let stuck: Vec<_> = (0..100).map(|_| big()).collect();
     let all = futures_util::future::select_all(stuck.into_iter().map(Box::pin));
     let (outcome, ..) = all.await;
     assert!(
-        matches!(&outcome, Err(Failure::Unavailable(reason)) if reason.contains("not read")),
+        matches!(&outcome, Err(UpstreamError::NotSent(reason)) if reason.contains("not read")),
         "{outcome:?}"
     );
 }
@@ -265,9 +268,9 @@ async fn a_tool_that_demands_a_task_is_started_watched_and_fetched() {
     })
     .await;
     connection.list(ListKind::Tools).await.unwrap();
-    let (audience, _heard) = client(1, "{}", Ok("{}"));
-    assert_eq!(call("slow", audience.clone()).by(&connection).await.unwrap(), r#"{"content":[]}"#);
-    let outcome = tokio::time::timeout(Duration::from_secs(1), call("slow", audience).by(&connection)).await;
+    let (client, _heard) = a_client(1, "{}", Ok("{}"));
+    assert_eq!(call("slow", client.clone()).by(&connection).await.unwrap(), r#"{"content":[]}"#);
+    let outcome = tokio::time::timeout(Duration::from_secs(1), call("slow", client).by(&connection)).await;
     assert!(outcome.is_err());
     assert_eq!(connection.closed().await, "the server closed its output");
 }
@@ -293,8 +296,8 @@ async fn a_modern_server_is_listened_to_and_the_new_stream_opens_before_the_old_
         peer.next().await;
     })
     .await;
-    assert_eq!(events.recv().await, Some(Event::Changed(ListKind::Tools)));
+    events.lists_changed().await;
     connection.watch("a:b", true).await.unwrap();
-    assert!(matches!(events.recv().await, Some(Event::Updated(params)) if params.contains("a:b")));
-    assert_eq!(connection.in_flight(), 0);
+    assert!(matches!(events.recv().await, Some(Change::Updated { params, .. }) if params.contains("a:b")));
+    assert_eq!(connection.inner.dispatcher().pending().in_flight(), 0);
 }

@@ -3,15 +3,15 @@
 use super::fake::{Peer, Stage, discovered, stage, target};
 use crate::{
     Version,
-    client::{Connection, Failure, Protocol, Transport, connect},
+    client::{Connection, Protocol, Transport, UpstreamError, connect},
 };
-use serde_json::{Value, json};
+use serde_json::json;
 use std::{
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
-async fn reached(stage: &Arc<Stage>, known: Protocol) -> Result<Connection, Failure> {
+async fn reached(stage: &Arc<Stage>, known: Protocol) -> Result<Connection, UpstreamError> {
     let (target, _events) = target(Transport::Stdio(stage.clone()), Protocol::Auto);
     connect(&target, known).await
 }
@@ -79,7 +79,7 @@ async fn every_reaction_leads_to_the_era_that_fits() {
     ] {
         for known in [Protocol::Auto, Protocol::Legacy, Protocol::Modern] {
             let outcome = reached(&server(discovery, handshake), known).await;
-            let version = outcome.as_ref().ok().map(|connection| connection.about().version);
+            let version = outcome.as_ref().ok().map(|connection| connection.info().version);
             // An era that was known and still is fine is not questioned.
             let expected = match (known, handshake) {
                 (Protocol::Legacy, H::Answers) => legacy,
@@ -103,9 +103,9 @@ async fn a_slow_server_that_binds_itself_to_the_first_era_is_met_in_it() {
         peer.next().await;
     });
     let connection = reached(&slow, Protocol::Auto).await.unwrap();
-    assert!(connection.about().version.is_modern());
-    assert_eq!(connection.about().server_info.as_deref(), Some(r#"{"name":"new"}"#));
-    assert_eq!(slow.started.load(Ordering::Relaxed), 2);
+    assert!(connection.info().version.is_modern());
+    assert_eq!(connection.info().server_info.as_deref(), Some(r#"{"name":"new"}"#));
+    assert_eq!(slow.started.load(Ordering::Relaxed), 1);
 }
 
 #[tokio::test]
@@ -115,24 +115,33 @@ async fn a_known_era_is_tried_alone() {
     assert_eq!(old.started.load(Ordering::Relaxed), 1);
 }
 
-#[tokio::test]
-async fn a_server_of_which_there_can_be_only_one_is_met_in_the_end() {
+/// A legacy server of which there can be only one at a time.
+fn exclusive(discovery: Discovery) -> Arc<Stage> {
     let alone = Arc::new(tokio::sync::Semaphore::new(1));
-    let exclusive = stage(move |mut peer: Peer| {
-        let alone = alone.clone();
-        async move {
-            let Ok(_claim) = alone.try_acquire_owned() else { return };
-            let first = peer.next().await.unwrap_or(Value::Null);
-            match first["method"].as_str() {
-                Some("server/discover") => peer.refuse(&first, -32601).await,
-                Some("initialize") => peer.greet(&first, json!({})).await,
-                _ => {}
-            }
-            peer.next().await;
+    stage(move |peer: Peer| alone_on_stage(peer, discovery, alone.clone()))
+}
+
+async fn alone_on_stage(mut peer: Peer, discovery: Discovery, alone: Arc<tokio::sync::Semaphore>) {
+    let Ok(_claim) = alone.try_acquire_owned() else { return };
+    while let Some(message) = peer.next().await {
+        match (message["method"].as_str(), discovery) {
+            (Some("server/discover"), Discovery::Refuses(code)) => peer.refuse(&message, code).await,
+            (Some("server/discover"), Discovery::Exits) => return,
+            (Some("initialize"), _) => peer.greet(&message, json!({})).await,
+            _ => {}
         }
-    });
-    let connection = reached(&exclusive, Protocol::Auto).await.unwrap();
-    assert!(!connection.about().version.is_modern());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_era_is_found_out_in_one_process_unless_that_ends_of_the_question() {
+    use Discovery as D;
+    for (discovery, starts) in [(D::Refuses(-32601), 1), (D::IsSilent, 1), (D::Exits, 2)] {
+        let server = exclusive(discovery);
+        let connection = reached(&server, Protocol::Auto).await.unwrap();
+        assert!(!connection.info().version.is_modern(), "{discovery:?}");
+        assert_eq!(server.started.load(Ordering::Relaxed), starts, "{discovery:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -141,7 +150,7 @@ async fn a_server_that_says_nothing_is_given_up_in_time() {
     for known in [Protocol::Auto, Protocol::Legacy] {
         let outcome = reached(&silent, known).await;
         assert!(
-            matches!(&outcome, Err(Failure::Unavailable(reason)) if reason.contains("30000 ms")),
+            matches!(&outcome, Err(UpstreamError::NotSent(reason)) if reason.contains("30000 ms")),
             "{outcome:?}"
         );
     }
@@ -165,9 +174,9 @@ async fn a_server_that_needs_most_of_its_time_is_met_whether_its_era_is_known_or
     ] {
         let slow = slow_server(start, discovery, handshake);
         let outcome = reached(&slow, known).await;
-        let version = outcome.as_ref().ok().map(|connection| connection.about().version.is_modern());
+        let version = outcome.as_ref().ok().map(|connection| connection.info().version.is_modern());
         assert_eq!(version, Some(modern), "{discovery:?} {handshake:?} {known:?}: {outcome:?}");
-        assert_eq!(slow.started.load(Ordering::Relaxed), 2, "{discovery:?} {handshake:?} {known:?}");
+        assert_eq!(slow.started.load(Ordering::Relaxed), 1, "{discovery:?} {handshake:?} {known:?}");
     }
 }
 
@@ -175,5 +184,5 @@ async fn a_server_that_needs_most_of_its_time_is_met_whether_its_era_is_known_or
 async fn a_silent_server_of_another_era_than_the_known_one_is_met_in_the_second_half_of_the_time() {
     let replaced = slow_server(Duration::from_secs(5), Discovery::IsSilent, Handshake::Answers);
     let connection = reached(&replaced, Protocol::Modern).await.unwrap();
-    assert!(!connection.about().version.is_modern());
+    assert!(!connection.info().version.is_modern());
 }

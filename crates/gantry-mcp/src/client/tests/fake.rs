@@ -1,7 +1,10 @@
 //! A played server and a played client.
 
 use crate::{
-    client::{Connection, Declared, Dial, Event, Failure, Protocol, Target, Transport, Wires, connect},
+    client::{
+        Change, Connection, IoStreams, OfferedCapabilities, Protocol, Spawn, Target, Transport,
+        UpstreamError, connect,
+    },
     exchange::{
         BoxFuture, Capabilities, ClientChannel, ClientRequest, ClientRequestError, ClientResponse, LogLevel,
         RequestContext, ServerNotification,
@@ -21,7 +24,7 @@ use std::{
 };
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream},
-    sync::mpsc,
+    sync::{Notify, mpsc},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -101,15 +104,19 @@ impl Debug for Stage {
     }
 }
 
-impl Dial for Stage {
-    fn dial(&self) -> BoxFuture<'_, Result<Wires, String>> {
+impl Spawn for Stage {
+    fn spawn(&self) -> BoxFuture<'_, Result<IoStreams, String>> {
         self.started.fetch_add(1, Ordering::Relaxed);
         let (near, far) = tokio::io::duplex(64 * 1024);
         let (reader, writer) = tokio::io::split(far);
         let task = tokio::spawn((self.play)(Peer { reader: BufReader::new(reader), writer }));
         let (reader, writer) = tokio::io::split(near);
         let guard = Box::new(AbortOnDrop(task));
-        Box::pin(std::future::ready(Ok(Wires { reader: Box::new(reader), writer: Box::new(writer), guard })))
+        Box::pin(std::future::ready(Ok(IoStreams {
+            reader: Box::new(reader),
+            writer: Box::new(writer),
+            guard,
+        })))
     }
 }
 
@@ -129,24 +136,42 @@ where
     Arc::new(Stage { play: Box::new(move |peer| Box::pin(play(peer))), started: AtomicUsize::new(0) })
 }
 
-pub(super) fn target(transport: Transport, protocol: Protocol) -> (Target, mpsc::Receiver<Event>) {
-    let (events, received) = mpsc::channel(16);
+/// What a connection tells its owner.
+pub(super) struct Events {
+    pub(super) changes: mpsc::Receiver<Change>,
+    lists: Arc<Notify>,
+}
+
+impl Events {
+    pub(super) async fn recv(&mut self) -> Option<Change> {
+        self.changes.recv().await
+    }
+
+    /// Waits until the server says that a list of it is another.
+    pub(super) async fn lists_changed(&self) {
+        self.lists.notified().await;
+    }
+}
+
+pub(super) fn target(transport: Transport, protocol: Protocol) -> (Target, Events) {
+    let (changes, received) = mpsc::channel(16);
+    let lists_changed = Arc::new(Notify::new());
+    let events = Events { changes: received, lists: Arc::clone(&lists_changed) };
     let target = Target {
         name: "played".into(),
         transport,
         protocol,
-        declared: Declared::default(),
+        declared: OfferedCapabilities::default(),
         startup_timeout: Duration::from_secs(30),
         trace: None,
-        events,
+        changes,
+        lists_changed,
     };
-    (target, received)
+    (target, events)
 }
 
 /// A connection to a server of the older era.
-pub(super) async fn legacy<F>(
-    play: impl Fn(Peer) -> F + Send + Sync + 'static,
-) -> (Connection, mpsc::Receiver<Event>)
+pub(super) async fn legacy<F>(play: impl Fn(Peer) -> F + Send + Sync + 'static) -> (Connection, Events)
 where
     F: Future<Output = ()> + Send + 'static,
 {
@@ -155,9 +180,7 @@ where
 }
 
 /// A connection to a server of the newer era.
-pub(super) async fn modern<F>(
-    play: impl Fn(Peer) -> F + Send + Sync + 'static,
-) -> (Connection, mpsc::Receiver<Event>)
+pub(super) async fn modern<F>(play: impl Fn(Peer) -> F + Send + Sync + 'static) -> (Connection, Events)
 where
     F: Future<Output = ()> + Send + 'static,
 {
@@ -176,7 +199,7 @@ pub(super) struct Client {
 }
 
 /// A client of this session with these capabilities that answers everything like this.
-pub(super) fn client(
+pub(super) fn a_client(
     session: u64,
     capabilities: &str,
     answer: Result<&str, ClientRequestError>,
@@ -224,24 +247,24 @@ pub(super) struct Call {
     pub(super) permit: Permit,
     pub(super) meta: Option<&'static str>,
     pub(super) cancel: CancellationToken,
-    pub(super) audience: Arc<dyn ClientChannel>,
+    pub(super) client: Arc<dyn ClientChannel>,
 }
 
 impl Call {
     /// Sends it.
-    pub(super) async fn by(self, connection: &Connection) -> Result<String, Failure> {
-        let turn = RequestContext { client: self.audience, cancel: self.cancel };
-        connection.call(&self.permit, self.meta, turn).await
+    pub(super) async fn by(self, connection: &Connection) -> Result<String, UpstreamError> {
+        let turn = RequestContext { client: self.client, cancel: self.cancel };
+        connection.call(&self.permit, self.meta, &turn).await
     }
 }
 
 /// A call of the tool `name` without arguments.
-pub(super) fn call(name: &str, audience: Arc<Client>) -> Call {
-    call_with(name, "{}", audience)
+pub(super) fn call(name: &str, client: Arc<Client>) -> Call {
+    call_with(name, "{}", client)
 }
 
 /// A call of the tool `name` with these arguments.
-pub(super) fn call_with(name: &str, arguments: &str, audience: Arc<Client>) -> Call {
+pub(super) fn call_with(name: &str, arguments: &str, client: Arc<Client>) -> Call {
     let origin = Origin { provider: "fake".into(), namespace: "fake".into(), kind: ToolKind::Mcp };
     let spec = ToolSpec {
         name: name.into(),
@@ -267,5 +290,5 @@ pub(super) fn call_with(name: &str, arguments: &str, audience: Arc<Client>) -> C
     let Verdict::Allow(permit) = judged.into_verdict(&caller, Preflight::default()) else {
         panic!("nothing asks here");
     };
-    Call { permit, meta: None, cancel: CancellationToken::new(), audience }
+    Call { permit, meta: None, cancel: CancellationToken::new(), client }
 }

@@ -1,16 +1,16 @@
 //! Streamable HTTP in both eras, and HTTP+SSE, against a server that is played request by request: the server.
 
+mod expired;
 mod first_version;
 mod log;
 mod newer;
 mod refusals;
-mod renewal;
 mod sessions;
 mod streams;
 mod withdrawals;
 
-use super::fake::{Client, client, target};
-use crate::client::{Connection, Event, Failure, Protocol, Transport, connect};
+use super::fake::{Client, Events, a_client, target};
+use crate::client::{Connection, Protocol, Transport, UpstreamError, connect};
 use serde_json::{Value, json};
 use std::{
     collections::BTreeMap,
@@ -21,7 +21,6 @@ use std::{
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
     net::{TcpListener, TcpStream},
-    sync::mpsc,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -174,19 +173,14 @@ async fn play(answer: impl Fn(&Got) -> Said + Send + Sync + 'static) -> (String,
     (url, seen)
 }
 
-async fn reached(url: &str) -> (Result<Connection, Failure>, mpsc::Receiver<Event>) {
-    reached_within(url, PATIENCE).await
-}
-
-async fn reached_within(url: &str, limit: Duration) -> (Result<Connection, Failure>, mpsc::Receiver<Event>) {
+async fn reached(url: &str) -> (Result<Connection, UpstreamError>, Events) {
     let headers = vec![("X-Key".to_owned(), "k".to_owned())];
-    let (mut target, events) = target(Transport::Http { url: url.to_owned(), headers }, Protocol::Auto);
-    target.startup_timeout = limit;
+    let (target, events) = target(Transport::Http { url: url.to_owned(), headers }, Protocol::Auto);
     (connect(&target, Protocol::Auto).await, events)
 }
 
 fn anyone() -> Arc<Client> {
-    client(1, r#"{"elicitation":{}}"#, Ok(r#"{"action":"accept"}"#)).0
+    a_client(1, r#"{"elicitation":{}}"#, Ok(r#"{"action":"accept"}"#)).0
 }
 
 /// The handshake of a server of the older era; everything else is answered by `then`.

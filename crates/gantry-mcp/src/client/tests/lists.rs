@@ -1,11 +1,11 @@
 //! Lists over several pages, and lists that are wrong.
 
 use super::fake::{Peer, legacy};
-use crate::client::{Failure, ListKind};
+use crate::client::{ListKind, UpstreamError};
 use serde_json::{Value, json};
 
 /// Lists tools from a server that answers with these pages.
-async fn listed(pages: Vec<Value>) -> Result<Vec<Box<str>>, Failure> {
+async fn listed(pages: Vec<Value>) -> Result<Vec<Box<str>>, UpstreamError> {
     let (connection, _events) = legacy(move |mut peer: Peer| {
         let pages = pages.clone();
         async move {
@@ -45,7 +45,7 @@ async fn a_list_that_would_not_end_is_an_error() {
     let page = json!({"tools": [], "nextCursor": "again"});
     let outcome = listed(vec![page.clone(), page]).await;
     assert!(
-        matches!(&outcome, Err(Failure::Lost(reason)) if reason.contains("same cursor twice")),
+        matches!(&outcome, Err(UpstreamError::OutcomeUnknown(reason)) if reason.contains("same cursor twice")),
         "{outcome:?}"
     );
 }

@@ -1,10 +1,9 @@
 //! Full connections: what has to get through does, and nobody is crowded out.
 
-use super::fake::{Peer, call_with, client, legacy, target};
+use super::fake::{Peer, a_client, call_with, legacy, target};
 use crate::client::{
-    Event, Failure, ListKind, Protocol, Transport,
-    dispatcher::{Dispatcher, OWN_UNDER_WAY},
-    limits::UNDER_WAY,
+    Protocol, Transport, UpstreamError, dispatcher::Dispatcher, limits::MAX_IN_FLIGHT,
+    pending::MAX_OWN_IN_FLIGHT,
 };
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -17,13 +16,16 @@ use tokio::{
 #[test]
 fn a_connection_full_of_calls_has_room_for_gantrys_own_requests() {
     let (target, _events) = target(Transport::Tcp { address: String::new() }, Protocol::Auto);
-    let dispatcher = Dispatcher::new(&target);
-    let register = |own| dispatcher.register(client(1, "{}", Ok("{}")).0, own, None);
-    let calls: Vec<_> = (0..UNDER_WAY).map(|_| register(false).unwrap()).collect();
-    assert!(matches!(register(false), Err(Failure::Unavailable(reason)) if reason.contains("1024 requests")));
-    let own: Vec<_> = (0..OWN_UNDER_WAY).map(|_| register(true).unwrap()).collect();
-    assert!(matches!(register(true), Err(Failure::Unavailable(reason)) if reason.contains("Gantry's own")));
-    assert_eq!(dispatcher.in_flight(), UNDER_WAY);
+    let dispatcher = Dispatcher::start(&target).dispatcher;
+    let client = a_client(1, "{}", Ok("{}")).0 as _;
+    let register = |own| dispatcher.register(dispatcher.next_id(), &client, own);
+    let calls: Vec<_> = (0..MAX_IN_FLIGHT).map(|_| register(false).unwrap()).collect();
+    assert!(
+        matches!(register(false), Err(UpstreamError::NotSent(reason)) if reason.contains("1024 requests"))
+    );
+    let own: Vec<_> = (0..MAX_OWN_IN_FLIGHT).map(|_| register(true).unwrap()).collect();
+    assert!(matches!(register(true), Err(UpstreamError::NotSent(reason)) if reason.contains("Gantry's own")));
+    assert_eq!(dispatcher.pending().in_flight(), MAX_IN_FLIGHT);
     drop(calls);
     register(false).unwrap();
     drop(own);
@@ -51,7 +53,7 @@ async fn withdrawals_pongs_and_answers_get_through_where_calls_queue_up() {
     let go = Arc::new(Semaphore::new(0));
     let (told, mut came) = mpsc::channel(1);
     let turn = Arc::clone(&go);
-    let (connection, mut events) = legacy(move |mut peer: Peer| {
+    let (connection, events) = legacy(move |mut peer: Peer| {
         let (turn, told) = (Arc::clone(&turn), told.clone());
         async move {
             peer.handshake(json!({})).await;
@@ -65,15 +67,15 @@ async fn withdrawals_pongs_and_answers_get_through_where_calls_queue_up() {
         }
     })
     .await;
-    let (audience, _heard) = client(1, r#"{"elicitation":{}}"#, Ok(r#"{"action":"accept"}"#));
+    let (client, _heard) = a_client(1, r#"{"elicitation":{}}"#, Ok(r#"{"action":"accept"}"#));
     let arguments = json!({"x": "x".repeat(100_000)}).to_string();
     let mut running: Vec<_> =
-        (0..CALLS).map(|_| Box::pin(call_with("a", &arguments, audience.clone()).by(&connection))).collect();
+        (0..CALLS).map(|_| Box::pin(call_with("a", &arguments, client.clone()).by(&connection))).collect();
     for call in &mut running {
         assert!(futures_util::poll!(call).is_pending());
     }
     go.add_permits(1);
-    assert_eq!(events.recv().await, Some(Event::Changed(ListKind::Tools)));
+    events.lists_changed().await;
     // The first was sent and is withdrawn; the last still waits for its place, and there is nothing to withdraw.
     drop(running.remove(0));
     drop(running.pop());

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use expect_test::{Expect, expect};
 use gantry_provider::options::Secret;
-use gantry_upstream::options::{Declared, DisabledReason, Protocol, ServerOptions};
+use gantry_upstream::options::{DisabledReason, OfferedCapabilities, Protocol, ServerOptions};
 
 use super::{env, load, yaml};
 use crate::config::build::Base;
@@ -44,7 +44,10 @@ fn an_entry_has_the_defaults_of_the_reference() {
     assert_eq!((command.as_deref(), args.len(), env.len(), *replicas), (Some("npx"), 0, 0, 1));
     assert_eq!(cwd.as_deref(), Some(Path::new("/home/project")));
     assert_eq!(found.options.protocol, Protocol::Auto);
-    assert_eq!(found.options.declared(), Declared { elicitation: true, sampling: true, roots: false });
+    assert_eq!(
+        found.options.declared(),
+        OfferedCapabilities { elicitation: true, sampling: true, roots: false }
+    );
     assert_eq!(found.options.startup_timeout, Duration::from_secs(15));
     let health = found.options.health_check;
     assert_eq!((health.interval, health.timeout), (Duration::from_secs(30), Duration::from_secs(5)));
@@ -74,7 +77,7 @@ fn every_key_of_a_process_is_read() {
     let options = &found.options;
     assert_eq!(options.health_check.interval, Duration::from_millis(11));
     assert_eq!((options.protocol, options.trace), (Protocol::Legacy, Some(true)));
-    assert_eq!(options.declared(), Declared { elicitation: false, sampling: false, roots: true });
+    assert_eq!(options.declared(), OfferedCapabilities { elicitation: false, sampling: false, roots: true });
     assert!(!options.prefix);
 }
 

@@ -2,7 +2,7 @@
 
 use super::{PATIENCE, Seen, anyone, reached, read, until};
 use crate::client::{
-    Failure,
+    UpstreamError,
     limits::{POST_WAIT, POSTS},
     tests::fake::call,
 };
@@ -78,7 +78,7 @@ async fn serve(
 async fn a_server_of_the_first_version_is_met_over_its_stream() {
     let (url, _seen) = play().await;
     let connection = reached(&url).await.0.unwrap();
-    assert_eq!(connection.about().version.as_str(), "2024-11-05");
+    assert_eq!(connection.info().version.as_str(), "2024-11-05");
     assert_eq!(call("a", anyone()).by(&connection).await.unwrap(), r#"{"ok":1}"#);
     connection.close().await;
 }
@@ -99,5 +99,8 @@ async fn errors_that_never_end_hold_up_other_requests_only_for_a_while() {
     };
     let (outcomes, other) = tokio::join!(stuck, others);
     assert_eq!(other.expect("it has its turn").unwrap(), r#"{"ok":1}"#);
-    assert!(outcomes.iter().all(|outcome| matches!(outcome, Err(Failure::Lost(_)))), "{outcomes:?}");
+    assert!(
+        outcomes.iter().all(|outcome| matches!(outcome, Err(UpstreamError::OutcomeUnknown(_)))),
+        "{outcomes:?}"
+    );
 }

@@ -2,8 +2,8 @@
 
 use super::{Got, empty, events, json_error, json_result, play, reached, said};
 use crate::client::{
-    Failure,
-    tests::fake::{call_with, client, discovered},
+    UpstreamError,
+    tests::fake::{a_client, call_with, discovered},
 };
 use serde_json::json;
 
@@ -24,8 +24,8 @@ async fn a_modern_server_gets_its_headers_with_every_request() {
     })
     .await;
     let connection = reached(&url).await.0.unwrap();
-    let (audience, mut heard) = client(1, "{}", Ok("{}"));
-    let request = call_with("a", r#"{"r":"eu"}"#, audience);
+    let (client, mut heard) = a_client(1, "{}", Ok("{}"));
+    let request = call_with("a", r#"{"r":"eu"}"#, client);
     // The schema is not known yet: the server says so, the tools are listed, and the call is sent again.
     assert_eq!(request.by(&connection).await.unwrap(), r#"{"resultType":"complete"}"#);
     assert!(heard.recv().await.is_some());
@@ -50,7 +50,7 @@ async fn an_outage_is_no_verdict_about_the_era() {
     for status in [401, 403, 429, 500, 503] {
         let (url, seen) = play(move |_| empty(status)).await;
         let outcome = reached(&url).await.0;
-        assert!(matches!(&outcome, Err(Failure::Unavailable(_))), "{status}: {outcome:?}");
+        assert!(matches!(&outcome, Err(UpstreamError::NotSent(_))), "{status}: {outcome:?}");
         assert_eq!(seen.lock().unwrap().len(), 1, "{status}");
     }
 }
@@ -60,7 +60,7 @@ async fn an_address_without_a_server_is_named_as_such() {
     let (url, seen) = play(|_| said(404, "text/html", &"<h1>nothing</h1>")).await;
     let outcome = reached(&url).await.0;
     assert!(
-        matches!(&outcome, Err(Failure::Unavailable(reason)) if reason.contains("no MCP server")),
+        matches!(&outcome, Err(UpstreamError::NotSent(reason)) if reason.contains("no MCP server")),
         "{outcome:?}"
     );
     let verbs: Vec<String> = seen.lock().unwrap().iter().map(|got| got.verb.clone()).collect();

@@ -1,7 +1,7 @@
 //! Answers that are errors of HTTP, and what is logged of them.
 
 use super::{anyone, empty, events, legacy, log::Log, play, reached, said, until};
-use crate::client::{Failure, limits::EXCERPT_CHARS, tests::fake::call};
+use crate::client::{UpstreamError, limits::EXCERPT_CHARS, tests::fake::call};
 
 #[tokio::test]
 async fn refusals_say_whether_the_request_can_have_been_run() {
@@ -14,8 +14,8 @@ async fn refusals_say_whether_the_request_can_have_been_run() {
         let connection = reached(&url).await.0.unwrap();
         let outcome = call("a", anyone()).by(&connection).await;
         match &outcome {
-            Err(Failure::Lost(_)) => assert!(lost, "{status}"),
-            Err(Failure::Unavailable(reason)) => {
+            Err(UpstreamError::OutcomeUnknown(_)) => assert!(lost, "{status}"),
+            Err(UpstreamError::NotSent(reason)) => {
                 assert!(!lost, "{status}");
                 assert_eq!(reason.contains("headers.Authorization"), matches!(status, 401 | 403), "{reason}");
             }

@@ -2,8 +2,8 @@
 
 use super::{Said, anyone, empty, events, json_result, legacy, play, reached, said, until};
 use crate::client::{
-    Event, Failure, ListKind,
-    tests::fake::{call, client},
+    UpstreamError,
+    tests::fake::{a_client, call},
 };
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -18,7 +18,7 @@ async fn a_legacy_server_has_a_session_that_is_deleted_in_the_end() {
     let connection = reached(&url).await.0.unwrap();
     assert_eq!(call("a", anyone()).by(&connection).await.unwrap(), r#"{"ok":1}"#);
     connection.close().await;
-    assert!(matches!(call("a", anyone()).by(&connection).await, Err(Failure::Unavailable(_))));
+    assert!(matches!(call("a", anyone()).by(&connection).await, Err(UpstreamError::NotSent(_))));
     let seen = seen.lock().unwrap();
     let request = seen.iter().find(|got| got.method() == "tools/call").unwrap();
     assert_eq!(
@@ -41,7 +41,7 @@ async fn a_question_on_the_stream_of_a_request_is_for_its_client() {
     }))
     .await;
     let connection = reached(&url).await.0.unwrap();
-    let (other, _heard) = client(2, "{}", Ok("{}"));
+    let (other, _heard) = a_client(2, "{}", Ok("{}"));
     let request = call("a", anyone());
     let cancel = request.cancel.clone();
     let answered = async {
@@ -62,7 +62,7 @@ async fn a_question_on_the_stream_of_a_request_is_for_its_client() {
         both = async { tokio::join!(request.by(&connection), answered) } => both,
         outcome = other => panic!("{outcome:?}"),
     };
-    assert_eq!(outcome, Err(Failure::Canceled));
+    assert_eq!(outcome, Err(UpstreamError::Canceled));
     assert_eq!((&answer.body["id"], &answer.body["result"]), (&json!("q"), &json!({"action": "accept"})));
 }
 
@@ -73,9 +73,9 @@ async fn what_belongs_to_no_request_comes_on_the_background_stream() {
         ..events(&[json!({"jsonrpc": "2.0", "method": "notifications/prompts/list_changed"})])
     }))
     .await;
-    let (connection, mut events) = reached(&url).await;
+    let (connection, events) = reached(&url).await;
     let _open = connection.unwrap();
-    assert_eq!(events.recv().await, Some(Event::Changed(ListKind::Prompts)));
+    events.lists_changed().await;
 }
 
 #[tokio::test]
@@ -96,9 +96,9 @@ async fn a_question_of_a_call_whose_answer_got_lost_is_asked_of_nobody_else() {
     }))
     .await;
     let connection = reached(&url).await.0.unwrap();
-    let lost = call("breaks", client(1, r#"{"elicitation":{}}"#, Ok("{}")).0).by(&connection).await;
-    assert!(matches!(lost, Err(Failure::Lost(_))), "{lost:?}");
-    let (other, _heard) = client(2, r#"{"elicitation":{}}"#, Ok(r#"{"action":"accept"}"#));
+    let lost = call("breaks", a_client(1, r#"{"elicitation":{}}"#, Ok("{}")).0).by(&connection).await;
+    assert!(matches!(lost, Err(UpstreamError::OutcomeUnknown(_))), "{lost:?}");
+    let (other, _heard) = a_client(2, r#"{"elicitation":{}}"#, Ok(r#"{"action":"accept"}"#));
     let request = call("waits", other.clone());
     let cancel = request.cancel.clone();
     let asked = async {
@@ -109,6 +109,6 @@ async fn a_question_of_a_call_whose_answer_got_lost_is_asked_of_nobody_else() {
         cancel.cancel();
     };
     let (outcome, ()) = tokio::join!(request.by(&connection), asked);
-    assert_eq!(outcome, Err(Failure::Canceled));
+    assert_eq!(outcome, Err(UpstreamError::Canceled));
     assert_eq!(other.asked.lock().unwrap().len(), 0);
 }

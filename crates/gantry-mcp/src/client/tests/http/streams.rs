@@ -2,7 +2,7 @@
 
 use super::{Said, anyone, count, empty, events, legacy, play, reached, said};
 use crate::client::{
-    Event, Failure, ListKind,
+    UpstreamError,
     limits::RESUMES,
     tests::fake::{Call, call},
 };
@@ -16,7 +16,7 @@ use std::sync::{
 /// A call whose request has the id 2: without progress no token takes that number.
 fn quiet_call() -> Call {
     let mut request = call("a", anyone());
-    request.audience = Arc::new(crate::exchange::NoClient::default());
+    request.client = Arc::new(crate::exchange::NoClient::default());
     request
 }
 
@@ -45,7 +45,7 @@ async fn a_stream_that_cannot_be_taken_up_again_is_lost() {
     }))
     .await;
     let connection = reached(&url).await.0.unwrap();
-    assert!(matches!(call("a", anyone()).by(&connection).await, Err(Failure::Lost(_))));
+    assert!(matches!(call("a", anyone()).by(&connection).await, Err(UpstreamError::OutcomeUnknown(_))));
 }
 
 #[tokio::test]
@@ -72,7 +72,7 @@ async fn a_stream_that_only_breathes_is_given_up() {
     .await;
     let connection = reached(&url).await.0.unwrap();
     let outcome = tokio::time::timeout(super::PATIENCE, quiet_call().by(&connection)).await;
-    assert!(matches!(outcome, Ok(Err(Failure::Lost(_)))), "{outcome:?}");
+    assert!(matches!(outcome, Ok(Err(UpstreamError::OutcomeUnknown(_)))), "{outcome:?}");
     assert_eq!(count(&seen, |got| got.header("last-event-id") == "e1"), RESUMES);
 }
 
@@ -88,9 +88,9 @@ async fn a_background_stream_that_is_refused_for_now_is_asked_for_again() {
             },
         }))
         .await;
-        let (connection, mut events) = reached(&url).await;
+        let (connection, events) = reached(&url).await;
         let _open = connection.unwrap();
-        assert_eq!(events.recv().await, Some(Event::Changed(ListKind::Prompts)), "{status}");
+        events.lists_changed().await;
         assert_eq!(count(&seen, |got| got.verb == "GET"), 2, "{status}");
     }))
     .await;

@@ -2,66 +2,56 @@
 
 use super::{
     dispatcher::Dispatcher,
-    duplex::{Duplex, Ends, Frame},
-    http::{Site, refusal},
-    limits::{MESSAGE_BYTES, POST_WAIT, POSTS},
-    link::Trouble,
-    types::Failure,
+    duplex::Duplex,
+    http::{HttpEndpoint, error_response},
+    limits::{MESSAGE_BYTES, POST_WAIT},
+    queue::{Frame, Frames},
+    transport::TransportError,
+    types::UpstreamError,
 };
-use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use gantry_egress::{HttpResponse, SseEvent, SseParser};
 use http::{Uri, uri};
 use std::{collections::VecDeque, sync::Arc};
 use tokio::time::timeout;
 
 /// Opens the stream and waits for the address.
-pub(super) async fn open(dispatcher: &Arc<Dispatcher>, site: Site) -> Result<Duplex, Trouble> {
-    let response = site.get(site.headers.clone()).await?;
+pub(super) async fn open(frames: Frames, endpoint: HttpEndpoint) -> Result<Duplex, TransportError> {
+    let response = endpoint.get(endpoint.headers.clone()).await?;
     if !response.status().is_success() {
-        return Err(refusal(response, None, None).await);
+        return Err(error_response(response, false, None).await);
     }
     let mut events = Events { response, parser: SseParser::new(MESSAGE_BYTES), ready: VecDeque::new() };
-    let endpoint = loop {
+    let address = loop {
         match events.next().await {
             Ok(event) if event.kind.as_deref() == Some("endpoint") => break event.data,
             Ok(_) => {}
             Err(reason) => {
-                return Err(Failure::Unavailable(format!("no address came to send to: {reason}")).into());
+                return Err(UpstreamError::NotSent(format!("no address came to send to: {reason}")).into());
             }
         }
     };
-    let address = resolve(&site.url, endpoint.trim()).map_err(Failure::Unavailable)?;
-    let (duplex, ends) = Duplex::open(dispatcher, None);
-    let Ends { dispatcher, outbox, frames, no_more, stop } = ends;
-    let post_stop = stop.clone();
-    let poster = Poster { site, address, dispatcher: Arc::clone(&dispatcher) };
-    tokio::spawn(async move {
-        tokio::select! {
-            () = poster.run(frames, &no_more) => {}
-            () = post_stop.cancelled() => {}
-        }
-        // Hanging up is all there is to say at the end.
-        poster.dispatcher.end("the connection was closed");
-    });
-    tokio::spawn(async move {
-        let read = async {
+    let address = resolve(&endpoint.url, address.trim()).map_err(UpstreamError::NotSent)?;
+    let poster = Poster { endpoint, address, dispatcher: Arc::clone(&frames.dispatcher) };
+    Ok(Duplex::start(
+        frames,
+        None,
+        |dispatcher| async move {
             loop {
                 match events.next().await {
-                    Ok(event) if event.is_message() => dispatcher.receive(&event.data, None, &outbox),
+                    Ok(event) if event.is_message() => dispatcher.receive(&event.data, None),
                     Ok(_) => {}
                     Err(reason) => return reason,
                 }
                 tokio::task::coop::consume_budget().await;
             }
-        };
-        let ended = dispatcher.ended();
-        tokio::select! {
-            reason = read => dispatcher.end(reason),
-            () = stop.cancelled() => {}
-            _ = ended => {}
-        }
-    });
-    Ok(duplex)
+        },
+        |frames| async move {
+            frames.for_each(|frame| poster.post(frame)).await;
+            // Hanging up is all there is to do at the end.
+            poster.dispatcher.end("the connection was closed");
+            Ok(())
+        },
+    ))
 }
 
 struct Events {
@@ -88,46 +78,29 @@ impl Events {
 }
 
 struct Poster {
-    site: Site,
+    endpoint: HttpEndpoint,
     address: String,
     dispatcher: Arc<Dispatcher>,
 }
 
 impl Poster {
-    async fn run(
-        &self,
-        mut frames: tokio::sync::mpsc::Receiver<Frame>,
-        no_more: &tokio_util::sync::CancellationToken,
-    ) {
-        let mut posts = FuturesUnordered::new();
-        loop {
-            tokio::select! {
-                frame = Ends::next_frame(&mut frames, no_more), if posts.len() < POSTS => match frame {
-                    Some(frame) => posts.push(self.post(frame)),
-                    None => break,
-                },
-                Some(()) = posts.next(), if !posts.is_empty() => {}
-            }
-        }
-        while posts.next().await.is_some() {}
-    }
-
     async fn post(&self, frame: Frame) {
         let posted = async {
-            let headers = self.site.headers.clone();
-            let response = self.site.post(&self.address, headers, frame.text).await?;
-            if response.status().is_success() { Ok(()) } else { Err(refusal(response, None, frame.id).await) }
+            let headers = self.endpoint.headers.clone();
+            let response = self.endpoint.post(&self.address, headers, frame.text).await?;
+            if response.status().is_success() {
+                return Ok(());
+            }
+            Err(error_response(response, false, frame.id).await)
         };
-        let failure = match timeout(POST_WAIT, posted).await {
+        let error = match timeout(POST_WAIT, posted).await {
             Ok(Ok(())) => return,
-            Ok(Err(trouble)) => Failure::from(trouble),
-            Err(_) => Failure::Lost("the server did not take the request in time".into()),
+            Ok(Err(error)) => UpstreamError::from(error),
+            Err(_) => UpstreamError::OutcomeUnknown("the server did not take the request in time".into()),
         };
         match frame.id {
-            Some(id) => self.dispatcher.fail(id, failure),
-            None => {
-                tracing::debug!(server = %self.dispatcher.target.name, %failure, "a message was not taken")
-            }
+            Some(id) => self.dispatcher.fail(id, error),
+            None => tracing::debug!(server = %self.dispatcher.target.name, %error, "a message was not taken"),
         }
     }
 }

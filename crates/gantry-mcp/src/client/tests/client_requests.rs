@@ -1,6 +1,6 @@
 //! What a server of the older era may ask, whom, and what it hears when nobody can answer.
 
-use super::fake::{Call, Client, Peer, call, client, legacy};
+use super::fake::{Call, Client, Peer, a_client, call, legacy};
 use crate::exchange::{
     BoxFuture, Capabilities, ClientChannel, ClientRequest, ClientRequestError, ClientResponse, LogLevel,
     ServerNotification,
@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 const FORM: &str = r#"{"elicitation":{}}"#;
 
 /// What a server hears that asks this while a client's call is under way.
-async fn heard(method: &'static str, audience: Arc<Client>) -> Value {
+async fn heard(method: &'static str, client: Arc<Client>) -> Value {
     let (told, mut answers) = tokio::sync::mpsc::channel(1);
     let (connection, _events) = legacy(move |mut peer: Peer| {
         let told = told.clone();
@@ -30,40 +30,40 @@ async fn heard(method: &'static str, audience: Arc<Client>) -> Value {
         }
     })
     .await;
-    call("a", audience).by(&connection).await.unwrap();
+    call("a", client).by(&connection).await.unwrap();
     answers.recv().await.unwrap()
 }
 
 #[tokio::test]
 async fn a_question_is_passed_to_the_client_of_the_only_session() {
-    let (audience, _heard) = client(1, FORM, Ok(r#"{"action":"accept","content":{"n":1.0}}"#));
-    let answer = heard("elicitation/create", audience.clone()).await;
+    let (client, _heard) = a_client(1, FORM, Ok(r#"{"action":"accept","content":{"n":1.0}}"#));
+    let answer = heard("elicitation/create", client.clone()).await;
     assert_eq!((answer["id"].as_str(), answer["result"]["action"].as_str()), (Some("q1"), Some("accept")));
-    let asked = audience.asked.lock().unwrap();
+    let asked = client.asked.lock().unwrap();
     assert_eq!(asked[0].params, r#"{"message":"name?"}"#);
 }
 
 #[tokio::test]
 async fn who_cannot_be_asked_is_not() {
     let refused = |answer: &Value| answer["error"]["code"] == -32601;
-    let (audience, _heard) = client(1, "{}", Ok("{}"));
-    assert!(refused(&heard("elicitation/create", audience.clone()).await));
-    assert!(refused(&heard("sampling/createMessage", audience.clone()).await));
-    assert!(refused(&heard("nonsense", audience).await));
+    let (client, _heard) = a_client(1, "{}", Ok("{}"));
+    assert!(refused(&heard("elicitation/create", client.clone()).await));
+    assert!(refused(&heard("sampling/createMessage", client.clone()).await));
+    assert!(refused(&heard("nonsense", client).await));
     // Roots are not declared to servers unless configured, whatever the client has.
-    let (audience, _heard) = client(1, r#"{"roots":{}}"#, Ok(r#"{"roots":[]}"#));
-    assert!(refused(&heard("roots/list", audience.clone()).await));
-    assert_eq!(audience.asked.lock().unwrap().len(), 0);
+    let (client, _heard) = a_client(1, r#"{"roots":{}}"#, Ok(r#"{"roots":[]}"#));
+    assert!(refused(&heard("roots/list", client.clone()).await));
+    assert_eq!(client.asked.lock().unwrap().len(), 0);
 }
 
 #[tokio::test]
 async fn a_form_that_nobody_fills_in_is_canceled() {
     for why in [ClientRequestError::Late, ClientRequestError::Gone] {
-        let (audience, _heard) = client(1, FORM, Err(why));
-        assert_eq!(heard("elicitation/create", audience).await["result"], json!({"action": "cancel"}));
+        let (client, _heard) = a_client(1, FORM, Err(why));
+        assert_eq!(heard("elicitation/create", client).await["result"], json!({"action": "cancel"}));
     }
-    let (audience, _heard) = client(1, r#"{"sampling":{}}"#, Err(ClientRequestError::Late));
-    assert_eq!(heard("sampling/createMessage", audience).await["error"]["code"], -32603);
+    let (client, _heard) = a_client(1, r#"{"sampling":{}}"#, Err(ClientRequestError::Late));
+    assert_eq!(heard("sampling/createMessage", client).await["error"]["code"], -32603);
 }
 
 #[tokio::test]
@@ -86,8 +86,8 @@ async fn a_question_that_could_be_for_two_sessions_is_for_none() {
         }
     })
     .await;
-    let (one, _heard) = client(1, FORM, Ok("{}"));
-    let (two, _heard) = client(2, FORM, Ok("{}"));
+    let (one, _heard) = a_client(1, FORM, Ok("{}"));
+    let (two, _heard) = a_client(2, FORM, Ok("{}"));
     assert_eq!(answers.recv().await.unwrap()["error"]["code"], -32600);
     let (first, second) =
         tokio::join!(call("a", one.clone()).by(&connection), call("b", two.clone()).by(&connection));
@@ -134,13 +134,13 @@ impl ClientChannel for Thinker {
 }
 
 fn thinker() -> (Arc<Thinker>, CancellationToken) {
-    let (client, _heard) = client(1, FORM, Ok(r#"{"action":"accept"}"#));
+    let (client, _heard) = a_client(1, FORM, Ok(r#"{"action":"accept"}"#));
     let go = CancellationToken::new();
     (Arc::new(Thinker { client, go: go.clone() }), go)
 }
 
 fn thoughtful_call(thinker: &Arc<Thinker>) -> Call {
-    Call { audience: Arc::clone(thinker) as Arc<dyn ClientChannel>, ..call("a", Arc::clone(&thinker.client)) }
+    Call { client: Arc::clone(thinker) as Arc<dyn ClientChannel>, ..call("a", Arc::clone(&thinker.client)) }
 }
 
 fn form() -> Value {

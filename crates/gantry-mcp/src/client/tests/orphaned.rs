@@ -1,10 +1,11 @@
 //! Requests that nobody waits for any more while their server may still run them: what comes of them is for nobody else.
 
-use super::fake::{Client, Peer, call, client, legacy, target};
+use super::fake::{Client, Events, Peer, a_client, call, legacy, target};
 use crate::{
     client::{
-        Connection, Event, Failure, ListKind, Protocol, Transport,
-        dispatcher::{ABANDONED, DOUBT, Dispatcher, Outbox, Ticket, Whose},
+        Change, Connection, ListKind, Protocol, Transport, UpstreamError,
+        dispatcher::{Dispatcher, RequestGuard},
+        pending::{CANCELLED_TTL, MAX_ORPHANS, Recipient},
     },
     exchange::ServerNotification,
 };
@@ -26,17 +27,17 @@ fn log(data: &str) -> Value {
 /// Calls, and withdraws the call once the server has it.
 async fn withdrawn(
     connection: &Connection,
-    audience: Arc<Client>,
+    client: Arc<Client>,
     seen: &mut mpsc::Receiver<Value>,
     by_token: bool,
 ) {
-    let request = call("a", audience);
+    let request = call("a", client);
     let cancel = request.cancel.clone();
     let mut running = Box::pin(request.by(connection));
     tokio::select! { _ = &mut running => panic!("no answer was sent"), _ = seen.recv() => {} }
     if by_token {
         cancel.cancel();
-        assert_eq!(running.await, Err(Failure::Canceled));
+        assert_eq!(running.await, Err(UpstreamError::Canceled));
     }
 }
 
@@ -62,7 +63,7 @@ async fn heard(next: &Arc<Client>, by_token: bool) -> [Value; 2] {
         }
     })
     .await;
-    let (one, _heard) = client(1, FORM, Ok(ACCEPT));
+    let (one, _heard) = a_client(1, FORM, Ok(ACCEPT));
     withdrawn(&connection, one.clone(), &mut answers, by_token).await;
     call("b", next.clone()).by(&connection).await.unwrap();
     assert!(one.asked.lock().unwrap().is_empty());
@@ -72,7 +73,7 @@ async fn heard(next: &Arc<Client>, by_token: bool) -> [Value; 2] {
 #[tokio::test]
 async fn a_question_of_a_withdrawn_call_reaches_no_other_session() {
     for by_token in [true, false] {
-        let (two, _heard) = client(2, FORM, Ok(ACCEPT));
+        let (two, _heard) = a_client(2, FORM, Ok(ACCEPT));
         let [before, after] = heard(&two, by_token).await;
         assert_eq!(before["error"]["code"], -32600, "{before}");
         assert_eq!(after["result"]["action"], "accept", "{after}");
@@ -83,7 +84,7 @@ async fn a_question_of_a_withdrawn_call_reaches_no_other_session() {
 
 #[tokio::test]
 async fn a_question_of_a_withdrawn_call_may_reach_its_own_session() {
-    let (again, _heard) = client(1, FORM, Ok(ACCEPT));
+    let (again, _heard) = a_client(1, FORM, Ok(ACCEPT));
     for answer in heard(&again, true).await {
         assert_eq!(answer["result"]["action"], "accept", "{answer}");
     }
@@ -110,12 +111,12 @@ async fn logs_of_a_withdrawn_call_reach_nobody() {
         }
     })
     .await;
-    let (one, mut heard_one) = client(1, "{}", Ok("{}"));
-    let (two, mut heard_two) = client(2, "{}", Ok("{}"));
+    let (one, mut heard_one) = a_client(1, "{}", Ok("{}"));
+    let (two, mut heard_two) = a_client(2, "{}", Ok("{}"));
     withdrawn(&connection, one, &mut seen, true).await;
     call("b", two).by(&connection).await.unwrap();
     let event = events.recv().await;
-    assert!(matches!(&event, Some(Event::Log(params)) if params.contains("of nobody")), "{event:?}");
+    assert!(matches!(&event, Some(Change::Log { params, .. }) if params.contains("of nobody")), "{event:?}");
     let notice = heard_two.recv().await;
     assert!(
         matches!(&notice, Some(ServerNotification::Log(_, params)) if params.contains("of the other")),
@@ -127,7 +128,7 @@ async fn logs_of_a_withdrawn_call_reach_nobody() {
 #[tokio::test]
 async fn a_task_is_its_clients_between_two_looks_at_it() {
     let (told, mut answers) = mpsc::channel(2);
-    let (connection, mut events) = legacy(move |mut peer: Peer| {
+    let (connection, events) = legacy(move |mut peer: Peer| {
         let told = told.clone();
         async move {
             peer.handshake(json!({})).await;
@@ -149,8 +150,8 @@ async fn a_task_is_its_clients_between_two_looks_at_it() {
     })
     .await;
     connection.list(ListKind::Tools).await.unwrap();
-    let (one, _heard) = client(1, FORM, Ok(ACCEPT));
-    let (two, mut heard_two) = client(2, FORM, Ok(ACCEPT));
+    let (one, _heard) = a_client(1, FORM, Ok(ACCEPT));
+    let (two, mut heard_two) = a_client(2, FORM, Ok(ACCEPT));
     let mut task = Box::pin(call("slow", one).by(&connection));
     tokio::select! {
         biased;
@@ -159,41 +160,35 @@ async fn a_task_is_its_clients_between_two_looks_at_it() {
     }
     assert_eq!(answers.recv().await.unwrap()["error"]["code"], -32600);
     assert!(two.asked.lock().unwrap().is_empty() && heard_two.try_recv().is_err());
-    assert_eq!(events.recv().await, Some(Event::Changed(ListKind::Tools)));
-}
-
-#[derive(Debug)]
-struct Nowhere;
-
-impl Outbox for Nowhere {
-    fn post(&self, _text: String) {}
+    events.lists_changed().await;
 }
 
 /// A dispatcher without a link.
 struct Bench {
     dispatcher: Arc<Dispatcher>,
-    outbox: Arc<dyn Outbox>,
-    events: mpsc::Receiver<Event>,
+    events: Events,
 }
 
 impl Bench {
     fn new() -> Self {
         let (target, events) = target(Transport::Tcp { address: String::new() }, Protocol::Auto);
-        Self { dispatcher: Dispatcher::new(&target), outbox: Arc::new(Nowhere), events }
+        Self { dispatcher: Dispatcher::start(&target).dispatcher, events }
     }
 
-    fn request(&self, session: u64, own: bool) -> Ticket {
-        let audience = client(session, "{}", Ok("{}")).0;
-        self.dispatcher.register(audience, own, Some(Arc::clone(&self.outbox))).unwrap()
+    fn request(&self, session: u64, own: bool) -> RequestGuard {
+        let client = a_client(session, "{}", Ok("{}")).0;
+        let mut request = self.dispatcher.register(self.dispatcher.next_id(), &(client as _), own).unwrap();
+        request.is_cancellable = true;
+        request
     }
 
     /// Whether a message without an origin is for the only session under way.
     fn is_clear(&self) -> bool {
-        matches!(self.dispatcher.whose(None), Whose::Client(_))
+        matches!(self.dispatcher.recipient(None), Recipient::Client(_))
     }
 
     fn receive(&self, message: &Value, origin: Option<u64>) {
-        self.dispatcher.receive(&message.to_string(), origin, &self.outbox);
+        self.dispatcher.receive(&message.to_string(), origin);
     }
 
     /// Withdraws so many requests of session 1 and lets the server answer them all.
@@ -210,9 +205,9 @@ impl Bench {
 fn when_too_many_were_withdrawn_nobody_can_tell_any_more() {
     let bench = Bench::new();
     let _live = bench.request(2, false);
-    bench.withdraw_and_answer(ABANDONED);
+    bench.withdraw_and_answer(MAX_ORPHANS);
     assert!(bench.is_clear());
-    bench.withdraw_and_answer(ABANDONED + 1);
+    bench.withdraw_and_answer(MAX_ORPHANS + 1);
     assert!(!bench.is_clear());
 }
 
@@ -221,14 +216,14 @@ async fn a_server_that_never_answers_what_was_withdrawn_is_doubted_for_a_while_o
     let bench = Bench::new();
     let _live = bench.request(2, false);
     drop(bench.request(1, false));
-    tokio::time::advance(DOUBT / 2).await;
+    tokio::time::advance(CANCELLED_TTL / 2).await;
     assert!(!bench.is_clear());
-    tokio::time::advance(DOUBT / 2).await;
+    tokio::time::advance(CANCELLED_TTL / 2).await;
     assert!(bench.is_clear());
-    (0..=ABANDONED).for_each(|_| drop(bench.request(1, false)));
-    tokio::time::advance(DOUBT / 2).await;
+    (0..=MAX_ORPHANS).for_each(|_| drop(bench.request(1, false)));
+    tokio::time::advance(CANCELLED_TTL / 2).await;
     assert!(!bench.is_clear());
-    tokio::time::advance(DOUBT / 2).await;
+    tokio::time::advance(CANCELLED_TTL / 2).await;
     assert!(bench.is_clear(), "also of more than are kept");
 }
 
@@ -238,12 +233,12 @@ fn what_was_lost_counts_and_what_was_never_sent_or_is_gantrys_own_does_not() {
     let _live = bench.request(2, false);
     drop(bench.request(1, true));
     let unsent = bench.request(1, false);
-    bench.dispatcher.fail(unsent.id, Failure::Unavailable("no way".into()));
+    bench.dispatcher.fail(unsent.id, UpstreamError::NotSent("no way".into()));
     drop(unsent);
     assert!(bench.is_clear());
     let mut lost = bench.request(1, false);
-    bench.dispatcher.fail(lost.id, Failure::Lost("no answer".into()));
-    lost.forget();
+    bench.dispatcher.fail(lost.id, UpstreamError::OutcomeUnknown("no answer".into()));
+    lost.is_cancellable = false;
     let id = lost.id;
     drop(lost);
     assert!(!bench.is_clear());
@@ -259,14 +254,16 @@ fn what_was_lost_counts_and_what_was_never_sent_or_is_gantrys_own_does_not() {
 fn a_log_on_the_stream_of_a_request_that_is_over_is_for_nobody() {
     let mut bench = Bench::new();
     bench.receive(&log("late"), Some(4711));
-    assert!(bench.events.try_recv().is_err());
+    assert!(bench.events.changes.try_recv().is_err());
     let own = bench.request(0, true);
     bench.receive(&log("of a list"), Some(own.id));
     bench.receive(&log("of nobody"), None);
     for data in ["of a list", "of nobody"] {
-        assert!(matches!(bench.events.try_recv(), Ok(Event::Log(params)) if params.contains(data)));
+        assert!(
+            matches!(bench.events.changes.try_recv(), Ok(Change::Log { params, .. }) if params.contains(data))
+        );
     }
     let _live = bench.request(1, false);
     bench.receive(&log("of a list, perhaps"), Some(own.id));
-    assert!(bench.events.try_recv().is_err());
+    assert!(bench.events.changes.try_recv().is_err());
 }

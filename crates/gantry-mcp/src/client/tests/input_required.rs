@@ -1,7 +1,7 @@
 //! Requests of the newer era that come back with questions.
 
-use super::fake::{Peer, call, client, modern};
-use crate::client::Failure;
+use super::fake::{Peer, a_client, call, modern};
+use crate::client::UpstreamError;
 use serde_json::{Value, json};
 
 fn asks(questions: Value, state: Option<&str>) -> Value {
@@ -44,9 +44,9 @@ async fn questions_are_asked_and_their_answers_sent_with_the_state() {
         peer.next().await;
     })
     .await;
-    let (audience, _heard) =
-        client(1, r#"{"elicitation":{},"roots":{},"extensions":{"x":{}}}"#, Ok(r#"{"action":"accept"}"#));
-    let result = call("a", audience).by(&connection).await.unwrap();
+    let (client, _heard) =
+        a_client(1, r#"{"elicitation":{},"roots":{},"extensions":{"x":{}}}"#, Ok(r#"{"action":"accept"}"#));
+    let result = call("a", client).by(&connection).await.unwrap();
     assert_eq!(result, r#"{"resultType":"task","taskId":"t"}"#);
 }
 
@@ -59,9 +59,12 @@ async fn a_server_that_never_stops_asking_is_given_up() {
         }
     })
     .await;
-    let (audience, _heard) = client(1, "{}", Ok("{}"));
-    let outcome = call("a", audience).by(&connection).await;
-    assert!(matches!(&outcome, Err(Failure::Lost(reason)) if reason.contains("10 times")), "{outcome:?}");
+    let (client, _heard) = a_client(1, "{}", Ok("{}"));
+    let outcome = call("a", client).by(&connection).await;
+    assert!(
+        matches!(&outcome, Err(UpstreamError::OutcomeUnknown(reason)) if reason.contains("10 times")),
+        "{outcome:?}"
+    );
 }
 
 #[tokio::test]
@@ -74,14 +77,14 @@ async fn a_client_that_cannot_be_asked_is_not() {
         }
     })
     .await;
-    let (audience, _heard) = client(1, r#"{"elicitation":{}}"#, Ok("{}"));
-    let outcome = call("a", audience.clone()).by(&connection).await;
-    let Err(Failure::Answered(error)) = outcome else { panic!("{outcome:?}") };
+    let (client, _heard) = a_client(1, r#"{"elicitation":{}}"#, Ok("{}"));
+    let outcome = call("a", client.clone()).by(&connection).await;
+    let Err(UpstreamError::Rpc(error)) = outcome else { panic!("{outcome:?}") };
     assert_eq!(
         (error.code, error.data.as_deref()),
         (-32021, Some(r#"{"requiredCapabilities":{"sampling":{}}}"#))
     );
-    assert!(audience.asked.lock().unwrap().is_empty());
+    assert!(client.asked.lock().unwrap().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -92,10 +95,10 @@ async fn what_cannot_be_sent_after_the_first_round_is_lost_and_not_unsent() {
         peer.answer(&first, asks(Value::Null, Some("go on"))).await;
     })
     .await;
-    let (audience, _heard) = client(1, "{}", Ok("{}"));
-    let outcome = call("a", audience.clone()).by(&connection).await;
-    assert!(matches!(outcome, Err(Failure::Lost(_))), "{outcome:?}");
+    let (client, _heard) = a_client(1, "{}", Ok("{}"));
+    let outcome = call("a", client.clone()).by(&connection).await;
+    assert!(matches!(outcome, Err(UpstreamError::OutcomeUnknown(_))), "{outcome:?}");
     // A first round that cannot be sent was not.
-    let outcome = call("a", audience).by(&connection).await;
-    assert!(matches!(outcome, Err(Failure::Unavailable(_))), "{outcome:?}");
+    let outcome = call("a", client).by(&connection).await;
+    assert!(matches!(outcome, Err(UpstreamError::NotSent(_))), "{outcome:?}");
 }

@@ -1,10 +1,9 @@
 //! What a server says without being asked: one stream of the newer era, and resources that are watched in either.
 
-use super::fake::{Peer, legacy, modern};
-use crate::client::{Connection, Event, Failure, ListKind};
+use super::fake::{Events, Peer, legacy, modern};
+use crate::client::{Connection, UpstreamError};
 use serde_json::{Value, json};
 use std::time::Duration;
-use tokio::sync::mpsc;
 
 /// A server that tells of changed tools and resources.
 fn capabilities() -> Value {
@@ -30,17 +29,19 @@ fn about(listen: &Value, method: &str) -> Value {
 }
 
 /// Waits until the server says that its tools are others.
-async fn tools_changed(events: &mut mpsc::Receiver<Event>) {
-    assert_eq!(events.recv().await, Some(Event::Changed(ListKind::Tools)));
+async fn tools_changed(events: &Events) {
+    events.lists_changed().await;
 }
 
-async fn watch(connection: &Connection, uri: &str) -> Result<(), Failure> {
+async fn watch(connection: &Connection, uri: &str) -> Result<(), UpstreamError> {
+    // The stream for the lists is opened first.
+    tokio::time::sleep(Duration::from_millis(1)).await;
     connection.watch(uri, true).await
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_resource_that_the_server_does_not_take_costs_nothing_else() {
-    let (connection, mut events) = modern(async |mut peer: Peer| {
+    let (connection, events) = modern(async |mut peer: Peer| {
         peer.discovery(capabilities()).await;
         let (first, uris) = listened(&mut peer).await;
         assert!(uris.is_empty());
@@ -61,15 +62,15 @@ async fn a_resource_that_the_server_does_not_take_costs_nothing_else() {
     })
     .await;
     let outcome = watch(&connection, "bad:").await;
-    assert!(matches!(&outcome, Err(Failure::Answered(error)) if error.code == -32602), "{outcome:?}");
-    tools_changed(&mut events).await;
+    assert!(matches!(&outcome, Err(UpstreamError::Rpc(error)) if error.code == -32602), "{outcome:?}");
+    tools_changed(&events).await;
     watch(&connection, "good:").await.unwrap();
-    tools_changed(&mut events).await;
+    tools_changed(&events).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_refuses_to_be_listened_to_is_asked_again_and_a_watch_says_why() {
-    let (connection, mut events) = modern(async |mut peer: Peer| {
+    let (connection, events) = modern(async |mut peer: Peer| {
         peer.discovery(capabilities()).await;
         let (first, _) = listened(&mut peer).await;
         peer.refuse(&first, -32000).await;
@@ -83,48 +84,53 @@ async fn a_server_that_refuses_to_be_listened_to_is_asked_again_and_a_watch_says
         peer.next().await;
     })
     .await;
-    assert!(matches!(watch(&connection, "a:").await, Err(Failure::Answered(_))));
-    tools_changed(&mut events).await;
+    assert!(matches!(watch(&connection, "a:").await, Err(UpstreamError::Rpc(_))));
+    tools_changed(&events).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_lists_are_heard_of_even_if_a_watched_resource_is_refused_later() {
-    let (connection, mut events) = modern(async |mut peer: Peer| {
-        peer.discovery(capabilities()).await;
-        let (first, _) = listened(&mut peer).await;
-        acknowledge(&mut peer, &first).await;
-        let (second, _) = listened(&mut peer).await;
-        acknowledge(&mut peer, &second).await;
-        peer.expect("notifications/cancelled").await;
-        peer.answer(&second, json!({"resultType": "complete"})).await;
-        let (third, uris) = listened(&mut peer).await;
-        assert_eq!(uris, ["a:"]);
-        peer.refuse(&third, -32602).await;
-        let (fourth, uris) = listened(&mut peer).await;
-        assert!(uris.is_empty());
-        acknowledge(&mut peer, &fourth).await;
-        // It is tried again with the resource, and this time it is taken.
-        let (fifth, uris) = listened(&mut peer).await;
-        assert_eq!(uris, ["a:"]);
-        acknowledge(&mut peer, &fifth).await;
-        peer.expect("notifications/cancelled").await;
-        peer.next().await;
+    let (again, mut heard_again) = tokio::sync::mpsc::channel(1);
+    let (connection, events) = modern(move |mut peer: Peer| {
+        let again = again.clone();
+        async move {
+            peer.discovery(capabilities()).await;
+            let (first, _) = listened(&mut peer).await;
+            acknowledge(&mut peer, &first).await;
+            let (second, _) = listened(&mut peer).await;
+            acknowledge(&mut peer, &second).await;
+            peer.expect("notifications/cancelled").await;
+            peer.answer(&second, json!({"resultType": "complete"})).await;
+            let (third, uris) = listened(&mut peer).await;
+            assert_eq!(uris, ["a:"]);
+            peer.refuse(&third, -32602).await;
+            let (fourth, uris) = listened(&mut peer).await;
+            assert!(uris.is_empty());
+            acknowledge(&mut peer, &fourth).await;
+            // It is tried again with the resource, and this time it is taken.
+            let (fifth, uris) = listened(&mut peer).await;
+            assert_eq!(uris, ["a:"]);
+            acknowledge(&mut peer, &fifth).await;
+            peer.expect("notifications/cancelled").await;
+            again.send(()).await.unwrap();
+            peer.next().await;
+        }
     })
     .await;
     watch(&connection, "a:").await.unwrap();
-    // While nobody listened, something may have changed.
-    tools_changed(&mut events).await;
-    // What is watched already is asked for only because that was in doubt.
-    watch(&connection, "a:").await.unwrap();
+    // While no stream was open, something may have changed.
+    tools_changed(&events).await;
+    heard_again.recv().await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_of_the_newer_era_that_was_given_up_is_asked_for_again() {
+async fn a_watch_of_the_newer_era_that_was_given_up_still_says_why_it_was_refused() {
     let (connection, _events) = modern(async |mut peer: Peer| {
         peer.discovery(capabilities()).await;
         let (first, _) = listened(&mut peer).await;
         acknowledge(&mut peer, &first).await;
-        let (second, _) = listened(&mut peer).await;
+        let (second, uris) = listened(&mut peer).await;
+        assert_eq!(uris, ["a:"]);
         tokio::time::sleep(Duration::from_secs(3)).await;
         peer.refuse(&second, -32602).await;
         let (third, uris) = listened(&mut peer).await;
@@ -135,8 +141,10 @@ async fn a_watch_of_the_newer_era_that_was_given_up_is_asked_for_again() {
     .await;
     let given_up = tokio::time::timeout(Duration::from_secs(1), watch(&connection, "a:")).await;
     assert!(given_up.is_err());
-    let outcome = watch(&connection, "a:").await;
-    assert!(matches!(&outcome, Err(Failure::Answered(error)) if error.code == -32603), "{outcome:?}");
+    for code in [-32602, -32603] {
+        let outcome = watch(&connection, "a:").await;
+        assert!(matches!(&outcome, Err(UpstreamError::Rpc(error)) if error.code == code), "{outcome:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

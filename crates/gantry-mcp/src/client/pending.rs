@@ -1,0 +1,189 @@
+//! The requests pending on one connection, and the client that a message of the server belongs to.
+//!
+//! A cancelled request may still run on the server, so its session counts as a possible recipient of unattributed
+//! messages until the server answers or [`CANCELLED_TTL`] has passed.
+
+use super::{limits::MAX_IN_FLIGHT, types::UpstreamError};
+use crate::exchange::ClientChannel;
+use std::{
+    collections::{BTreeMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
+use tokio::{sync::oneshot, time::Instant};
+use tokio_util::sync::CancellationToken;
+
+/// Gantry's own requests on one connection: lists, health checks, subscriptions, ends of tasks. They are counted apart,
+/// so that a connection full of calls does not look dead.
+pub(super) const MAX_OWN_IN_FLIGHT: usize = 64;
+/// How long a cancelled request is assumed to run, unless the server answers it before.
+pub(super) const CANCELLED_TTL: Duration = Duration::from_secs(10);
+/// Cancelled requests whose answers are recognised. With more than these, only [`CANCELLED_TTL`] ends the assumption.
+pub(super) const MAX_ORPHANS: usize = 4096;
+/// Stands for the requests beyond [`MAX_ORPHANS`]; no request has this id.
+const UNRECOGNISED: u64 = 0;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct PendingRequests {
+    /// No further request is taken.
+    pub(super) closed: bool,
+    /// Requests of clients. Limit: [`MAX_IN_FLIGHT`].
+    clients: BTreeMap<u64, PendingRequest>,
+    /// Gantry's own requests. Limit: [`MAX_OWN_IN_FLIGHT`].
+    own: BTreeMap<u64, PendingRequest>,
+    orphans: Option<Orphans>,
+}
+
+/// Requests whose clients no longer wait, while the server may still run them.
+#[derive(Debug)]
+struct Orphans {
+    /// Limit: [`MAX_ORPHANS`].
+    ids: HashSet<u64>,
+    /// Their session; `None` for several.
+    session: Option<u64>,
+    until: Instant,
+}
+
+/// A request whose answer is waited for.
+#[derive(Debug)]
+pub(super) struct PendingRequest {
+    pub(super) owner: RequestOwner,
+    pub(super) reply: oneshot::Sender<Result<String, UpstreamError>>,
+}
+
+/// The client behind a pending request.
+#[derive(Debug, Clone)]
+pub(super) struct RequestOwner {
+    pub(super) client: Arc<dyn ClientChannel>,
+    /// Fires when the request has ended.
+    pub(super) ended: CancellationToken,
+}
+
+/// The client that a message of the server belongs to.
+#[derive(Debug)]
+pub(super) enum Recipient {
+    /// The client of this request.
+    Client(RequestOwner),
+    /// No client: the server works for none.
+    None,
+    /// One of several clients, or one that no longer waits.
+    Ambiguous,
+}
+
+impl PendingRequests {
+    /// Takes a request in.
+    ///
+    /// # Errors
+    /// There are too many; says how many.
+    pub(super) fn add(&mut self, id: u64, own: bool, request: PendingRequest) -> Result<(), String> {
+        let (requests, limit, whose) = if own {
+            (&mut self.own, MAX_OWN_IN_FLIGHT, "requests of Gantry's own")
+        } else {
+            (&mut self.clients, MAX_IN_FLIGHT, "requests")
+        };
+        if requests.len() >= limit {
+            return Err(format!("{limit} {whose}"));
+        }
+        requests.insert(id, request);
+        Ok(())
+    }
+
+    /// The server has answered a request, or never got it.
+    pub(super) fn complete(&mut self, id: u64) -> Option<PendingRequest> {
+        if let Some(orphans) = &mut self.orphans
+            && orphans.ids.remove(&id)
+            && orphans.ids.is_empty()
+        {
+            self.orphans = None;
+        }
+        self.remove(id)
+    }
+
+    /// Removes a request that the server never got or has answered, unless it was orphaned before.
+    pub(super) fn remove(&mut self, id: u64) -> Option<PendingRequest> {
+        self.clients.remove(&id).or_else(|| self.own.remove(&id))
+    }
+
+    /// Removes a request that the server may still run.
+    pub(super) fn orphan(&mut self, id: u64) -> Option<PendingRequest> {
+        let Some(request) = self.clients.remove(&id) else { return self.own.remove(&id) };
+        let (now, session) = (Instant::now(), Some(request.owner.client.session()));
+        let earlier = self.orphans.take().filter(|orphans| now < orphans.until);
+        let mut orphans = earlier.unwrap_or_else(|| Orphans { ids: HashSet::new(), session, until: now });
+        if orphans.session != session {
+            orphans.session = None;
+        }
+        orphans.ids.insert(if orphans.ids.len() < MAX_ORPHANS { id } else { UNRECOGNISED });
+        orphans.until = now + CANCELLED_TTL;
+        self.orphans = Some(orphans);
+        Some(request)
+    }
+
+    /// Removes all requests; the server may still run them.
+    pub(super) fn orphan_all(&mut self) -> Vec<PendingRequest> {
+        let ids: Vec<u64> = self.clients.keys().chain(self.own.keys()).copied().collect();
+        ids.into_iter().filter_map(|id| self.orphan(id)).collect()
+    }
+
+    /// The client of a request.
+    pub(super) fn client(&self, id: u64) -> Option<Arc<dyn ClientChannel>> {
+        self.clients.get(&id).map(|request| Arc::clone(&request.owner.client))
+    }
+
+    /// Fires when a pending request of this session has ended; `None` if there is none.
+    pub(super) fn end_of_any(&self, session: u64) -> Option<CancellationToken> {
+        let mut owners = self.clients.values().map(|request| &request.owner);
+        owners.find(|owner| owner.client.session() == session).map(|owner| owner.ended.clone())
+    }
+
+    /// The recipient of a message: the client of the request on whose stream it came (`origin`), or else of the only
+    /// session that the server may be working for.
+    pub(super) fn recipient(&self, origin: Option<u64>) -> Recipient {
+        if let Some(request) = origin.and_then(|id| self.clients.get(&id)) {
+            return Recipient::Client(request.owner.clone());
+        }
+        let now = Instant::now();
+        let orphans = self.orphans.as_ref().filter(|orphans| now < orphans.until);
+        let is_idle = self.clients.is_empty() && orphans.is_none();
+        match origin {
+            Some(id) if is_idle && self.own.contains_key(&id) => Recipient::None,
+            None if is_idle => Recipient::None,
+            None => self.only_session(orphans).map_or(Recipient::Ambiguous, Recipient::Client),
+            Some(_) => Recipient::Ambiguous,
+        }
+    }
+
+    /// The owner of the newest request, if all requests and orphans are of its session.
+    fn only_session(&self, orphans: Option<&Orphans>) -> Option<RequestOwner> {
+        let newest = &self.clients.values().next_back()?.owner;
+        let session = newest.client.session();
+        let is_only = self.clients.values().all(|request| request.owner.client.session() == session)
+            && orphans.is_none_or(|orphans| orphans.session == Some(session));
+        is_only.then(|| newest.clone())
+    }
+
+    /// The only request of a client, or else the only one of Gantry's own.
+    pub(super) fn only(&self) -> Option<u64> {
+        let requests = if self.clients.is_empty() { &self.own } else { &self.clients };
+        let mut ids = requests.keys();
+        ids.next().filter(|_| ids.next().is_none()).copied()
+    }
+
+    pub(super) fn contains(&self, id: u64) -> bool {
+        self.clients.contains_key(&id) || self.own.contains_key(&id)
+    }
+
+    /// Requests of clients.
+    #[cfg(test)]
+    pub(super) fn in_flight(&self) -> usize {
+        self.clients.len()
+    }
+}
+
+impl PendingRequest {
+    pub(super) fn end(self, outcome: Result<String, UpstreamError>) {
+        self.reply.send(outcome).ok(); // The caller may have gone.
+        self.owner.ended.cancel();
+    }
+}

@@ -1,0 +1,334 @@
+//! Subscriptions to the resources and lists of a server: one `subscriptions/listen` of a modern connection for all of
+//! them, one `resources/subscribe` per resource of a legacy one.
+
+use super::{
+    connection::Connection,
+    inner::ConnectionInner,
+    limits::{ACKNOWLEDGE, BACKGROUND_FAILURES, MAX_SUBSCRIPTIONS, REOPEN, STREAM_WAS_WELL},
+    transport::TransportError,
+    types::UpstreamError,
+};
+use crate::{
+    ErrorObject,
+    error::code,
+    exchange::{BoxFuture, LogLevel},
+    raw,
+};
+use futures_util::FutureExt as _;
+use std::{collections::BTreeSet, mem, pin::pin, sync::Arc, time::Duration};
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep_until, timeout},
+};
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Subscriptions {
+    wanted: watch::Sender<Wanted>,
+    /// How the server took the latest version of `wanted` that it was asked for (modern).
+    applied: watch::Sender<Applied>,
+}
+
+/// The resources to subscribe to; those that the server has taken, in the legacy era.
+#[derive(Debug, Clone, Default)]
+struct Wanted {
+    version: u64,
+    /// Limit: [`MAX_SUBSCRIPTIONS`].
+    uris: BTreeSet<String>,
+}
+
+#[derive(Debug, Clone)]
+struct Applied {
+    version: u64,
+    outcome: Result<(), UpstreamError>,
+}
+
+impl Subscriptions {
+    pub(super) fn new() -> Self {
+        let applied = Applied { version: 0, outcome: Ok(()) };
+        Self { wanted: watch::Sender::default(), applied: watch::Sender::new(applied) }
+    }
+
+    /// Changes what is wanted. Returns the version that has the change.
+    fn change(&self, uri: &str, on: bool) -> Result<u64, UpstreamError> {
+        let mut version = Err(too_many());
+        self.wanted.send_if_modified(|wanted| {
+            if on && wanted.uris.len() >= MAX_SUBSCRIPTIONS && !wanted.uris.contains(uri) {
+                return false;
+            }
+            let changed = if on { wanted.uris.insert(uri.to_owned()) } else { wanted.uris.remove(uri) };
+            wanted.version += u64::from(changed);
+            version = Ok(wanted.version);
+            changed
+        });
+        version
+    }
+}
+
+impl Connection {
+    /// Subscribes to changes of this resource (the server's own URI), or unsubscribes.
+    ///
+    /// Cancel-safety: whether the change was made is not known; it can be made again.
+    ///
+    /// # Errors
+    /// The server does not take it.
+    pub async fn watch(&self, uri: &str, on: bool) -> Result<(), UpstreamError> {
+        let inner = &self.inner;
+        if !inner.offers("resources", "subscribe") {
+            let what = "the server does not tell of changes of its resources";
+            return Err(UpstreamError::Rpc(ErrorObject::new(code::METHOD_NOT_FOUND, what)));
+        }
+        if !inner.is_modern() {
+            return inner.subscribe(uri, on).await;
+        }
+        let Subscriptions { wanted, applied } = &inner.subscriptions;
+        let version = inner.subscriptions.change(uri, on)?;
+        let mut applied = applied.subscribe();
+        let outcome = tokio::select! {
+            applied = applied.wait_for(|applied| applied.version >= version) => {
+                applied.map_or(Ok(()), |applied| applied.outcome.clone())
+            }
+            reason = self.closed() => return Err(UpstreamError::NotSent(reason)),
+        };
+        // A resource that is still wanted was taken before; the error is about another one.
+        let is_wanted = wanted.borrow().uris.contains(uri);
+        if on && !is_wanted { outcome } else { Ok(()) }
+    }
+
+    /// Sets the level from which on a legacy server sends log messages. Every modern request carries its own.
+    ///
+    /// # Errors
+    /// The server does not take it.
+    pub async fn set_log_level(&self, level: LogLevel) -> Result<(), UpstreamError> {
+        let inner = &self.inner;
+        if inner.is_modern() {
+            return Ok(());
+        }
+        if raw::member(&inner.info.capabilities, "logging").is_none() {
+            let what = "the server does not send log messages";
+            return Err(UpstreamError::Rpc(ErrorObject::new(code::METHOD_NOT_FOUND, what)));
+        }
+        let params = raw::object([("level", &*raw::quoted(level.as_str()))]);
+        inner.own("logging/setLevel", &params).await.map(drop)
+    }
+}
+
+impl ConnectionInner {
+    async fn subscribe(&self, uri: &str, on: bool) -> Result<(), UpstreamError> {
+        let params = raw::object([("uri", &*raw::quoted(uri))]);
+        if !on {
+            let was_wanted = self.subscriptions.wanted.send_if_modified(|wanted| wanted.uris.remove(uri));
+            return if was_wanted {
+                self.own("resources/unsubscribe", &params).await.map(drop)
+            } else {
+                Ok(())
+            };
+        }
+        let (is_subscribed, count) = {
+            let wanted = self.subscriptions.wanted.borrow();
+            (wanted.uris.contains(uri), wanted.uris.len())
+        };
+        if is_subscribed {
+            return Ok(());
+        }
+        if count >= MAX_SUBSCRIPTIONS {
+            return Err(too_many());
+        }
+        self.own("resources/subscribe", &params).await?;
+        self.subscriptions.change(uri, true).map(drop)
+    }
+
+    fn offers(&self, feature: &str, what: &str) -> bool {
+        let feature = raw::member(&self.info.capabilities, feature);
+        feature.and_then(|feature| raw::member(feature, what)) == Some("true")
+    }
+
+    /// The params of `subscriptions/listen` for the lists and these resources; `None` if the server offers neither.
+    fn filter(&self, uris: &BTreeSet<String>) -> Option<String> {
+        let mut members = Vec::new();
+        for (feature, key) in [
+            ("tools", "toolsListChanged"),
+            ("prompts", "promptsListChanged"),
+            ("resources", "resourcesListChanged"),
+        ] {
+            if self.offers(feature, "listChanged") {
+                members.push((key, "true".to_owned()));
+            }
+        }
+        let uris: Vec<String> = uris.iter().map(|uri| raw::quoted(uri)).collect();
+        if self.offers("resources", "subscribe") && !uris.is_empty() {
+            members.push(("resourceSubscriptions", format!("[{}]", uris.join(","))));
+        }
+        let filter = raw::object(members.iter().map(|(key, value)| (*key, &**value)));
+        (!members.is_empty()).then(|| raw::object([("notifications", &*filter)]))
+    }
+}
+
+fn too_many() -> UpstreamError {
+    UpstreamError::NotSent(format!("{MAX_SUBSCRIPTIONS} resources of this server are watched already"))
+}
+
+/// Keeps one `subscriptions/listen` open for what is wanted.
+struct SubscriptionTask {
+    inner: Arc<ConnectionInner>,
+    open: Option<Stream>,
+    /// The resources that the server took last.
+    accepted: BTreeSet<String>,
+    /// When the wanted stream is tried again, if it is not open.
+    retry: Option<Instant>,
+    pause: Duration,
+    failures: u32,
+    /// Notifications may have been missed while no stream was open.
+    missed: bool,
+}
+
+/// One `subscriptions/listen`. Dropping it cancels the request.
+struct Stream {
+    request: BoxFuture<'static, Result<String, TransportError>>,
+    opened: Instant,
+    /// It is for all accepted resources, not only for the lists.
+    is_complete: bool,
+}
+
+/// Keeps the stream of a modern connection open, for as long as it is polled.
+pub(super) async fn run(inner: Arc<ConnectionInner>) {
+    let mut wanted = inner.subscriptions.wanted.subscribe();
+    let mut task = SubscriptionTask {
+        inner,
+        open: None,
+        accepted: BTreeSet::new(),
+        retry: Some(Instant::now()),
+        pause: REOPEN[0],
+        failures: 0,
+        missed: false,
+    };
+    loop {
+        tokio::select! {
+            biased;
+            outcome = end_of(&mut task.open) => {
+                task.on_end(outcome);
+                continue;
+            }
+            () = at(task.retry) => {}
+            Ok(()) = wanted.changed() => {}
+        }
+        let Wanted { version, uris } = wanted.borrow_and_update().clone();
+        let outcome = task.apply(uris).await;
+        task.inner.subscriptions.applied.send_replace(Applied { version, outcome });
+    }
+}
+
+impl SubscriptionTask {
+    /// Opens a stream for these resources. New resources that the server does not take are not wanted any more.
+    async fn apply(&mut self, uris: BTreeSet<String>) -> Result<(), UpstreamError> {
+        let Err(error) = self.open(&uris, true).await else {
+            (self.accepted, self.retry) = (uris, None);
+            return Ok(());
+        };
+        let accepted = &self.accepted;
+        self.inner.subscriptions.wanted.send_if_modified(|wanted| {
+            wanted.uris.retain(|uri| accepted.contains(uri) || !uris.contains(uri));
+            false
+        });
+        let is_refused = is_refusal(&error);
+        let error = UpstreamError::from(error);
+        if is_refused && self.open.is_none() && !uris.is_empty() {
+            // One of the resources may be the reason.
+            self.open(&BTreeSet::new(), false).await.unwrap_or_default();
+        }
+        match &self.open {
+            Some(stream) if stream.is_complete => self.retry = None,
+            Some(_) | None => self.retry_later(Some(&error), is_refused),
+        }
+        Err(error)
+    }
+
+    /// Opens a stream. The old one is closed when the new one is open, and stays when that fails.
+    async fn open(&mut self, uris: &BTreeSet<String>, is_complete: bool) -> Result<(), TransportError> {
+        let Some(params) = self.inner.filter(uris) else {
+            self.open = None;
+            return Ok(());
+        };
+        let inner = Arc::clone(&self.inner);
+        let dispatcher = self.inner.dispatcher();
+        // An acknowledgement that came late is of an earlier stream.
+        dispatcher.acknowledged.notified().now_or_never();
+        let mut request: BoxFuture<'static, _> = Box::pin(async move { inner.listen(&params).await });
+        // Some servers acknowledge only with the first notification.
+        let mut acknowledged = pin!(timeout(ACKNOWLEDGE, dispatcher.acknowledged.notified()));
+        loop {
+            tokio::select! {
+                biased;
+                _ = end_of(&mut self.open) => (self.open, self.missed) = (None, true),
+                outcome = &mut request => {
+                    let what = "the server ended the subscription at once";
+                    return Err(outcome.err().unwrap_or_else(|| UpstreamError::OutcomeUnknown(what.into()).into()));
+                }
+                _ = &mut acknowledged => break,
+            }
+        }
+        self.open = Some(Stream { request, opened: Instant::now(), is_complete });
+        if mem::take(&mut self.missed) {
+            dispatcher.notify_lists_changed();
+        }
+        Ok(())
+    }
+
+    fn on_end(&mut self, outcome: Result<String, TransportError>) {
+        let stream = self.open.take();
+        if stream.is_some_and(|stream| stream.opened.elapsed() >= STREAM_WAS_WELL) {
+            (self.pause, self.failures) = (REOPEN[0], 0);
+        }
+        self.missed = true;
+        let error = outcome.err();
+        let is_refused = error.as_ref().is_some_and(is_refusal);
+        self.retry_later(error.map(UpstreamError::from).as_ref(), is_refused);
+    }
+
+    /// Decides whether and when to open a stream again.
+    fn retry_later(&mut self, error: Option<&UpstreamError>, is_refused: bool) {
+        let dispatcher = self.inner.dispatcher();
+        let server = &dispatcher.target.name;
+        self.failures = if is_refused { 0 } else { self.failures + 1 };
+        self.retry = Some(Instant::now() + self.pause);
+        match error {
+            Some(UpstreamError::Rpc(error)) if error.code == code::METHOD_NOT_FOUND => {
+                tracing::warn!(%server, %error, "the server has no subscriptions/listen");
+                self.retry = None;
+            }
+            Some(UpstreamError::NotSent(reason)) if self.failures >= BACKGROUND_FAILURES => {
+                dispatcher.end(reason);
+                self.retry = None;
+            }
+            Some(error) if is_refused && self.pause == REOPEN[0] => {
+                tracing::warn!(%server, %error, "the server refuses subscriptions/listen, which is tried again");
+            }
+            Some(error) => tracing::debug!(%server, %error, "subscriptions/listen is tried again"),
+            None => tracing::debug!(%server, "the server ended a subscription"),
+        }
+        self.pause = (self.pause * 2).min(REOPEN[1]);
+    }
+}
+
+/// Whether the server was reached and refused the request.
+fn is_refusal(error: &TransportError) -> bool {
+    match error {
+        TransportError::Upstream(error) => matches!(error, UpstreamError::Rpc(_)),
+        TransportError::Http(response) => response.error.is_some() || response.status.is_client_error(),
+    }
+}
+
+/// Waits for the end of a stream, if one is open. The stream has to be dropped then.
+async fn end_of(open: &mut Option<Stream>) -> Result<String, TransportError> {
+    match open {
+        Some(stream) => (&mut stream.request).await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn at(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => sleep_until(moment).await,
+        None => std::future::pending().await,
+    }
+}
