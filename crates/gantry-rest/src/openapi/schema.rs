@@ -130,7 +130,7 @@ impl<'a> Converter<'a> {
         let fits = self.room > 0
             && nodes(&schema) <= most_nodes
             && schema.to_string().len() <= bytes
-            && Schema::afford(&schema).is_ok();
+            && Schema::check_cost(&schema).is_ok();
         Ok(fits.then_some(schema))
     }
 

@@ -4,7 +4,7 @@ use crate::openapi::document::NodeRef;
 use crate::openapi::import::operations::OperationRef;
 use crate::openapi::limits::DESCRIPTION_CHARS;
 use crate::openapi::schema::{collapse, without_comments};
-use gantry_core::raw::misleads;
+use gantry_core::invisible::is_invisible;
 use serde_json::Value;
 
 /// Characters of a title.
@@ -45,8 +45,11 @@ fn cleaned(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut blank = false;
     for line in text.lines() {
-        let line: String =
-            line.chars().map(|c| if c.is_whitespace() { ' ' } else { c }).filter(|c| !misleads(*c)).collect();
+        let line: String = line
+            .chars()
+            .map(|c| if c.is_whitespace() { ' ' } else { c })
+            .filter(|c| !is_invisible(*c))
+            .collect();
         let words = line.trim();
         if words.is_empty() {
             blank = !out.is_empty();

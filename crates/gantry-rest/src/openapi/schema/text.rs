@@ -1,6 +1,6 @@
 //! Text of a document that goes into a schema: descriptions and names.
 
-use gantry_core::raw::misleads;
+use gantry_core::invisible::is_invisible;
 use serde_json::Value;
 use std::borrow::Cow;
 
@@ -53,7 +53,7 @@ fn without_invisible(word: &str) -> Cow<'_, str> {
     if word.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Cow::Borrowed(word);
     }
-    Cow::Owned(word.chars().filter(|c| !misleads(*c)).collect())
+    Cow::Owned(word.chars().filter(|c| !is_invisible(*c)).collect())
 }
 
 /// Appends a sentence.
