@@ -80,7 +80,7 @@ pub fn parse(text: &str, options: Options) -> Result<(Node, usize), Error> {
         block_nesting_limit: options.depth + 1,
     };
     let events = Parser::new_from_str_with_options(text, parser_options);
-    Reader { events, options, anchors: HashMap::new(), values: 0, bytes: 0, copied: 0 }.stream()
+    Reader { events, options, anchors: HashMap::new(), values: 0, copied: 0 }.stream()
 }
 
 /// What a value counts for besides its text in the limit on copies.
@@ -89,16 +89,16 @@ const VALUE_BYTES: usize = 64;
 struct Reader<'a> {
     events: Parser<'a, StrInput<'a>>,
     options: Options,
-    anchors: HashMap<usize, Anchor>,
+    anchors: HashMap<usize, Node>,
     values: usize,
-    /// `VALUE_BYTES` for each value, and the length of all keys and texts.
-    bytes: usize,
+    /// The bytes of all copies so far.
     copied: usize,
 }
 
-struct Anchor {
-    node: Node,
+/// How large a node is.
+struct Extent {
     values: usize,
+    /// `VALUE_BYTES` for each value, and the length of all keys and texts.
     bytes: usize,
     /// Levels below the node.
     height: usize,
@@ -144,21 +144,18 @@ impl<'a> Reader<'a> {
             return self.alias(id, span, depth);
         }
         self.check_tag(&event, span)?;
-        let (values, bytes) = (self.values, self.bytes);
-        self.count(1, VALUE_BYTES, span)?;
+        self.count(1, span)?;
         let anchor = event.anchor_id();
         let value = match event {
-            Event::Scalar(text, style, _, tag) => {
-                self.bytes += text.len();
-                self.scalar(text.into_owned(), style, tag.as_deref())
-            }
+            Event::Scalar(text, style, _, tag) => self.scalar(text.into_owned(), style, tag.as_deref()),
             Event::SequenceStart(..) => self.list(depth)?,
             Event::MappingStart(..) => self.map(depth)?,
             other => return Err(at(span, format!("expected a value, found {other:?}"))),
         };
         let node = Node { value, place: place(&span.start) };
         if let Some(id) = anchor {
-            self.anchor(id, &node, (self.values - values, self.bytes - bytes), span)?;
+            self.copy(&node, span)?;
+            self.anchors.insert(id, node.clone());
         }
         Ok(node)
     }
@@ -195,56 +192,42 @@ impl<'a> Reader<'a> {
                 Event::Scalar(text, ..) => text.into_owned(),
                 _ => return Err(at(&span, "a key must be text, not a list, a mapping or an alias")),
             };
-            self.bytes += key.len();
             let place = place(&span.start);
             if let Some(id) = anchor {
                 let node = Node { value: Value::Text(key.clone()), place };
-                self.anchor(id, &node, (1, VALUE_BYTES + key.len()), &span)?;
+                self.copy(&node, &span)?;
+                self.anchors.insert(id, node);
             }
             let (event, span) = self.next()?;
             entries.push(Entry { key, is_merge, place, node: self.node(event, &span, depth + 1)? });
         }
     }
 
-    fn anchor(
-        &mut self,
-        id: usize,
-        node: &Node,
-        (values, bytes): (usize, usize),
-        span: &Span,
-    ) -> Result<(), Error> {
-        self.charge(bytes, span)?;
-        self.anchors.insert(id, Anchor { node: node.clone(), values, bytes, height: height(node) });
-        Ok(())
-    }
-
     fn alias(&mut self, id: usize, span: &Span, depth: usize) -> Result<Node, Error> {
         // An anchor is known once its value is complete, so an alias inside its own anchor finds nothing.
-        let Some(Anchor { values, bytes, height, .. }) = self.anchors.get(&id) else {
+        let Some(node) = self.anchors.get(&id).cloned() else {
             return Err(at(span, "this alias is inside the value it refers to"));
         };
-        let (values, bytes) = (*values, *bytes);
+        let Extent { values, height, .. } = self.copy(&node, span)?;
         if depth + height > self.options.depth {
             return Err(self.too_deep(span));
         }
-        self.charge(bytes, span)?;
-        self.count(values, bytes, span)?;
-        let copy = self.anchors.get(&id).map(|anchor| anchor.node.clone());
-        copy.ok_or_else(|| self.too_deep(span))
+        self.count(values, span)?;
+        Ok(node)
     }
 
-    fn count(&mut self, values: usize, bytes: usize, span: &Span) -> Result<(), Error> {
+    fn count(&mut self, values: usize, span: &Span) -> Result<(), Error> {
         self.values += values;
-        self.bytes += bytes;
         if self.values > self.options.values {
             return Err(at(span, format!("it has more than {} values", self.options.values)));
         }
         Ok(())
     }
 
-    /// Counts a copy before it is made.
-    fn charge(&mut self, bytes: usize, span: &Span) -> Result<(), Error> {
-        self.copied += bytes;
+    /// Counts a copy of a node.
+    fn copy(&mut self, node: &Node, span: &Span) -> Result<Extent, Error> {
+        let extent = extent(node);
+        self.copied += extent.bytes;
         let limit = self.options.copied_mib;
         if self.copied > limit << 20 {
             let message = format!(
@@ -252,7 +235,7 @@ impl<'a> Reader<'a> {
             );
             return Err(at(span, message));
         }
-        Ok(())
+        Ok(extent)
     }
 
     /// A scalar as its tag says, else as it looks. A tag that is unknown or does not fit is ignored.
@@ -275,12 +258,21 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Levels below a node.
-fn height(node: &Node) -> usize {
+fn extent(node: &Node) -> Extent {
+    let own = |bytes: usize| Extent { values: 1, bytes: VALUE_BYTES + bytes, height: 0 };
+    let add = |all: Extent, key: &str, part: &Node| {
+        let part = extent(part);
+        Extent {
+            values: all.values + part.values,
+            bytes: all.bytes + key.len() + part.bytes,
+            height: all.height.max(part.height + 1),
+        }
+    };
     match &node.value {
-        Value::List(items) => items.iter().map(|item| height(item) + 1).max().unwrap_or(0),
-        Value::Map(entries) => entries.iter().map(|entry| height(&entry.node) + 1).max().unwrap_or(0),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Text(_) => 0,
+        Value::Null | Value::Bool(_) | Value::Number(_) => own(0),
+        Value::Text(text) => own(text.len()),
+        Value::List(items) => items.iter().fold(own(0), |all, item| add(all, "", item)),
+        Value::Map(entries) => entries.iter().fold(own(0), |all, entry| add(all, &entry.key, &entry.node)),
     }
 }
 

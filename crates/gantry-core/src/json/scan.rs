@@ -6,6 +6,7 @@ use crate::truncate::truncate;
 use std::borrow::Cow;
 use std::ops::Range;
 
+#[derive(Default)]
 pub(super) struct Scanner<'a, 'p> {
     text: &'a str,
     at: usize,
@@ -51,18 +52,7 @@ impl<'a, 'p> Scanner<'a, 'p> {
     }
 
     pub(super) fn lenient(text: &'a str) -> Self {
-        Self {
-            text,
-            at: 0,
-            is_strict: false,
-            object_levels: 0,
-            elements: None,
-            canonical_at: None,
-            matched: 0,
-            out: None,
-            is_sensitive: false,
-            canonical: None,
-        }
+        Self { text, ..Self::default() }
     }
 
     /// Scans the whole text. Returns the members if it is an object.
@@ -109,7 +99,7 @@ impl<'a, 'p> Scanner<'a, 'p> {
                 self.end_part(&mut container, depth, ended)?;
                 self.white();
                 if self.eat(b',') {
-                    self.push(',');
+                    self.push(",");
                     self.white();
                     self.begin_part(&mut container, depth)?;
                     open.push(container);
@@ -131,9 +121,9 @@ impl<'a, 'p> Scanner<'a, 'p> {
             return Err(Error::TooDeep);
         }
         self.at += 1;
-        self.push(char::from(opener));
-        self.white();
         let closer = if opener == b'{' { b'}' } else { b']' };
+        self.push(if opener == b'{' { "{" } else { "[" });
+        self.white();
         Ok(Open { closer, start: self.at, body: self.written(), members: Vec::new() })
     }
 
@@ -204,13 +194,13 @@ impl<'a, 'p> Scanner<'a, 'p> {
     /// Ends a container that was read whole. Returns its members if it is an object.
     fn close(&mut self, container: Open<'a>) -> Result<Option<Vec<Member<'a>>>, Error> {
         if container.closer == b']' {
-            self.push(']');
+            self.push("]");
             return Ok(None);
         }
         if self.is_strict && !container.members.is_sorted_by(|a, b| a.key < b.key) {
             self.sort_members(&container)?;
         }
-        self.push('}');
+        self.push("}");
         Ok(Some(container.members))
     }
 
@@ -366,7 +356,7 @@ impl<'a, 'p> Scanner<'a, 'p> {
         if self.is_strict && !fits() {
             return Err(Error::Number { text: truncate(text, 40).to_owned() });
         }
-        self.push_str(text);
+        self.push(text);
         Ok(())
     }
 
@@ -383,7 +373,7 @@ impl<'a, 'p> Scanner<'a, 'p> {
             return Err(self.syntax("expected true, false or null"));
         }
         self.at += word.len();
-        self.push_str(word);
+        self.push(word);
         Ok(())
     }
 
@@ -403,13 +393,7 @@ impl<'a, 'p> Scanner<'a, 'p> {
         found
     }
 
-    fn push(&mut self, c: char) {
-        if let Some(out) = &mut self.out {
-            out.push(c);
-        }
-    }
-
-    fn push_str(&mut self, text: &str) {
+    fn push(&mut self, text: &str) {
         if let Some(out) = &mut self.out {
             out.push_str(text);
         }

@@ -290,15 +290,11 @@ impl<'a> Walk<'a> {
         let own = self.root.get("$id").and_then(Value::as_str).map(|id| id.trim_end_matches('#'));
         let local =
             own.filter(|id| !id.is_empty()).and_then(|id| reference.strip_prefix(id)).unwrap_or(reference);
-        let Some(fragment) = local.strip_prefix('#') else {
-            return Err(Error::RemoteReference { reference: shortened(reference) });
-        };
-        let found = if fragment.is_empty() {
-            Some(self.root)
-        } else if fragment.starts_with('/') {
-            self.root.pointer(&percent_decoded(fragment))
-        } else {
-            self.anchors.get(fragment).copied()
+        let found = match local.strip_prefix('#') {
+            None => return Err(Error::RemoteReference { reference: shortened(reference) }),
+            Some("") => Some(self.root),
+            Some(pointer) if pointer.starts_with('/') => self.root.pointer(&percent_decoded(pointer)),
+            Some(anchor) => self.anchors.get(anchor).copied(),
         };
         found.ok_or_else(|| Error::DanglingReference { reference: shortened(reference) })
     }
