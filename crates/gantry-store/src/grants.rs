@@ -4,7 +4,8 @@ use crate::error::Error;
 use crate::keys;
 use crate::options::GRANTS_MAX;
 use crate::sql::{
-    Connection, Query, Row, from_json, list, names, placeholders, single, statements, to_json, values,
+    Connection, Query, Record, Row, ToValue as _, Value, list, names, placeholders, record, single,
+    statements, values,
 };
 use crate::{Page, Store, page_size};
 use gantry_core::digest::Digest;
@@ -79,6 +80,8 @@ pub struct GrantKey {
     pub tool: Arc<str>,
 }
 
+record!(GrantKey: project, principal, agent_path, provider, tool);
+
 /// An approval that holds for more than one call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GrantRow {
@@ -104,6 +107,21 @@ pub struct GrantRow {
     pub until_us: Option<i64>,
     /// When it was revoked, and by whom.
     pub revoked: Option<(i64, Arc<str>)>,
+}
+
+record!(GrantRow: id, key, name, fingerprint, policy, rules, session, by, approval, created_us, until_us, revoked);
+
+/// When, and by whom.
+impl Record for Option<(i64, Arc<str>)> {
+    fn write<'a>(&'a self, values: &mut Vec<Value<'a>>) {
+        values.push(self.as_ref().map_or(Value::Null, |(at_us, _)| at_us.value()));
+        values.push(self.as_ref().map_or(Value::Null, |(_, by)| by.value()));
+    }
+
+    fn read(row: &mut Row<'_>) -> Result<Self, Error> {
+        let (at_us, by): (Option<i64>, Option<Arc<str>>) = (row.take()?, row.take()?);
+        Ok(at_us.map(|at_us| (at_us, by.unwrap_or_default())))
+    }
 }
 
 /// Which grants to list; a field that is `None` does not restrict.
@@ -138,17 +156,17 @@ impl Store {
     ) -> Result<Vec<GrantRow>, Error> {
         self.read_committed(move |conn| {
             let values = values![
-                &key.project,
-                &key.principal,
-                &key.agent_path,
-                &key.provider,
-                &key.tool,
-                &fingerprint,
-                &policy,
-                &session,
+                key.project,
+                key.principal,
+                key.agent_path,
+                key.provider,
+                key.tool,
+                fingerprint,
+                policy,
+                session,
                 now_us,
             ];
-            conn.all(FOR_CALL, values, read)
+            conn.all(FOR_CALL, values, GrantRow::read)
         })
         .await
     }
@@ -159,15 +177,15 @@ impl Store {
             let mut query = Query::new(&GRANTS);
             query.and_any(OF_PROJECTS, filter.projects.as_deref());
             query.and_if(UNREVOKED, !filter.revoked);
-            query.and(BEFORE, filter.cursor.as_ref());
+            query.and(BEFORE, &filter.cursor);
             let limit = page_size(filter.limit);
-            Ok(Page::cut(conn.list(query, limit + 1, read)?, limit, |grant| grant.id))
+            Ok(Page::cut(conn.list(query, limit + 1, GrantRow::read)?, limit, |grant| grant.id))
         })
         .await
     }
 
     pub async fn grant_of(&self, id: GrantId) -> Result<Option<GrantRow>, Error> {
-        self.read_committed(move |conn| conn.first(BY_ID, values![&id], read)).await
+        self.read_committed(move |conn| conn.first(BY_ID, values![id], GrantRow::read)).await
     }
 
     /// Revokes a grant; durable when it returns. Returns whether it held until now.
@@ -188,32 +206,13 @@ pub(crate) fn give(conn: &Connection, grant: &GrantRow) -> Result<(), Error> {
         keys::status(conn, &grant.key.principal, now)?.until_us(now),
         keys::status(conn, &grant.by, now)?.until_us(now),
     ];
-    let rules = to_json(&grant.rules)?;
-    let values = values![
-        &grant.id,
-        &grant.key.project,
-        &grant.key.principal,
-        &grant.key.agent_path,
-        &grant.key.provider,
-        &grant.key.tool,
-        &grant.name,
-        &grant.fingerprint,
-        &grant.policy,
-        &rules,
-        grant.session.as_ref(),
-        &grant.by,
-        grant.approval.as_ref(),
-        grant.created_us,
-        ends.into_iter().flatten().min(),
-        grant.revoked.as_ref().map(|(at_us, _)| *at_us),
-        grant.revoked.as_ref().map(|(_, by)| by),
-    ];
-    conn.execute(INSERT, values).map(|_| ())
+    let until_us = ends.into_iter().flatten().min();
+    conn.execute(INSERT, &GrantRow { until_us, ..grant.clone() }.values()).map(|_| ())
 }
 
 /// Ends a grant. Returns whether it held until then.
 pub(crate) fn revoke(conn: &Connection, id: GrantId, by: &str, at_us: i64) -> Result<bool, Error> {
-    conn.execute(REVOKE, values![at_us, by, &id]).map(|n_rows| n_rows > 0)
+    conn.execute(REVOKE, values![at_us, by, id]).map(|n_rows| n_rows > 0)
 }
 
 /// Ends the grants that were given to a name or by it.
@@ -225,30 +224,4 @@ pub(crate) fn revoke_of(conn: &Connection, name: &str, by: &str, at_us: i64) -> 
 /// Deletes grants that were revoked before that moment, or were for a session that was not used since.
 pub(crate) fn prune(conn: &Connection, before_us: i64, limit: i64) -> Result<(), Error> {
     conn.execute(PRUNE, values![before_us, limit]).map(|_| ())
-}
-
-fn read(row: &mut Row<'_>) -> Result<GrantRow, Error> {
-    Ok(GrantRow {
-        id: row.take()?,
-        key: GrantKey {
-            project: row.take()?,
-            principal: row.take()?,
-            agent_path: row.take()?,
-            provider: row.take()?,
-            tool: row.take()?,
-        },
-        name: row.take()?,
-        fingerprint: row.take()?,
-        policy: row.take()?,
-        rules: from_json(&row.take::<String>()?)?,
-        session: row.take()?,
-        by: row.take()?,
-        approval: row.take()?,
-        created_us: row.take()?,
-        until_us: row.take()?,
-        revoked: {
-            let (at_us, by): (Option<i64>, Option<Arc<str>>) = (row.take()?, row.take()?);
-            at_us.map(|at_us| (at_us, by.unwrap_or_default()))
-        },
-    })
 }

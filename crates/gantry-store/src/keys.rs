@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::options::KEYS_MAX;
-use crate::sql::{Connection, Row, from_json, names, placeholders, single, statements, to_json, values};
+use crate::sql::{Connection, Record as _, names, placeholders, record, single, statements, values};
 use crate::{Store, grants, sessions};
 use gantry_core::Role;
 use gantry_core::digest::Digest;
@@ -63,6 +63,8 @@ pub struct KeyRow {
     pub revoked_us: Option<i64>,
 }
 
+record!(KeyRow: id, name, secret, role, projects, agent, tools, created_us, expires_us, revoked_us);
+
 /// Whether a name is that of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyStatus {
@@ -102,7 +104,7 @@ impl Store {
 
     /// All credentials, also those that were revoked or expired within the last thirty days, the newest first.
     pub async fn keys(&self) -> Result<Vec<KeyRow>, Error> {
-        self.read_committed(|conn| conn.all(ALL, &[], read)).await
+        self.read_committed(|conn| conn.all(ALL, &[], KeyRow::read)).await
     }
 
     pub async fn key_status(&self, name: Arc<str>, now_us: i64) -> Result<KeyStatus, Error> {
@@ -157,20 +159,7 @@ fn add(conn: &Connection, key: &KeyRow) -> Result<(), Error> {
     if n_keys >= KEYS_MAX {
         return Err(Error::TooManyKeys { limit: KEYS_MAX });
     }
-    let (projects, tools) = (list_text(key.projects.as_ref())?, list_text(key.tools.as_ref())?);
-    let values = values![
-        &key.id,
-        &key.name,
-        &key.secret,
-        key.role,
-        projects.as_ref(),
-        key.agent.as_ref(),
-        tools.as_ref(),
-        key.created_us,
-        key.expires_us,
-        key.revoked_us,
-    ];
-    if conn.execute(INSERT, values)? == 0 {
+    if conn.execute(INSERT, &key.values())? == 0 {
         return Err(taken());
     }
     // An earlier key of that name may have expired a moment ago.
@@ -190,9 +179,9 @@ pub(crate) fn status(conn: &Connection, name: &str, now_us: i64) -> Result<KeySt
 
 fn revoke(conn: &Connection, id: KeyId, by: &str, at_us: i64) -> Result<bool, Error> {
     let found: Option<(String, bool)> =
-        conn.first(UNREVOKED, values![at_us, &id], |row| Ok((row.take()?, row.take()?)))?;
+        conn.first(UNREVOKED, values![at_us, id], |row| Ok((row.take()?, row.take()?)))?;
     let Some((name, was_valid)) = found else { return Ok(false) };
-    conn.execute(REVOKE, values![at_us, &id])?;
+    conn.execute(REVOKE, values![at_us, id])?;
     revoke_unused_name(conn, &name, by, at_us)?;
     Ok(was_valid)
 }
@@ -213,23 +202,4 @@ fn revoke_name(conn: &Connection, name: &str, by: &str, at_us: i64) -> Result<()
 /// Deletes keys that were valid no more at that moment.
 pub(crate) fn prune(conn: &Connection, before_us: i64) -> Result<(), Error> {
     conn.execute(PRUNE, values![before_us]).map(|_| ())
-}
-
-fn list_text(list: Option<&Vec<Arc<str>>>) -> Result<Option<String>, Error> {
-    list.map(to_json).transpose()
-}
-
-fn read(row: &mut Row<'_>) -> Result<KeyRow, Error> {
-    Ok(KeyRow {
-        id: row.take()?,
-        name: row.take()?,
-        secret: row.take()?,
-        role: row.take()?,
-        projects: row.take::<Option<String>>()?.map(|text| from_json(&text)).transpose()?,
-        agent: row.take()?,
-        tools: row.take::<Option<String>>()?.map(|text| from_json(&text)).transpose()?,
-        created_us: row.take()?,
-        expires_us: row.take()?,
-        revoked_us: row.take()?,
-    })
 }

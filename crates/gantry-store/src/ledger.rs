@@ -226,7 +226,7 @@ impl<'tx> Ledger<'tx> {
             Beginning::Duplicate(row) => return Ok(IntentOutcome::Duplicate(row)),
         };
         self.append_head("intent", head, (step, State::Executing), &body)?;
-        self.conn.execute(OPEN_CALL, values![&head.id, &self.author.process])?;
+        self.conn.execute(OPEN_CALL, values![head.id, self.author.process])?;
         self.use_key(head, key)?;
         self.totals.touch(head.session, head.started_us);
         Ok(IntentOutcome::Recorded)
@@ -302,12 +302,13 @@ impl<'tx> Ledger<'tx> {
     pub(crate) fn use_key(&self, head: &CallHead, key: Option<&IdempotencyKey>) -> Result<(), Error> {
         let Some(key) = key else { return Ok(()) };
         let caller = &head.caller;
-        let values = values![&head.id, &caller.project, &caller.principal, &key.key, now_us()];
+        let now = now_us();
+        let values = values![head.id, caller.project, caller.principal, key.key, now];
         self.conn.execute(USE_KEY, values).map(|_| ())
     }
 
     pub(crate) fn newest(&self, call: CallId) -> Result<Option<Newest>, Error> {
-        self.conn.first(NEWEST, values![&call], |row: &mut Row<'_>| {
+        self.conn.first(NEWEST, values![call], |row: &mut Row<'_>| {
             Ok(Newest {
                 project: row.take()?,
                 session: row.take()?,
@@ -329,7 +330,7 @@ impl<'tx> Ledger<'tx> {
         let body = to_json(outcome)?;
         let next = Next { kind, state: outcome.state, at: outcome.finished_us, body: &body };
         self.append_next(call, newest, &next)?;
-        self.conn.execute(CLOSE_CALL, values![&call])?;
+        self.conn.execute(CLOSE_CALL, values![call])?;
         retention::keep_result(self.conn, call, outcome)?;
         self.totals.count(newest.session, Some(newest.state), outcome);
         Ok(())
@@ -368,11 +369,11 @@ impl<'tx> Ledger<'tx> {
         let Author { node, process } = self.author;
         let seq = self.head.seq.saturating_add(1);
         let columns = values![
-            &node, seq, next.kind, &call, step, &process, next.at, project, &session, principal, name,
+            node, seq, next.kind, call, step, process, next.at, project, session, principal, name,
             next.state, next.body
         ];
         let hash = chain::hash(&self.head.hash, columns);
-        if self.conn.execute(APPEND, &[columns.as_slice(), values![&hash]].concat())? == 0 {
+        if self.conn.execute(APPEND, &[columns.as_slice(), values![hash]].concat())? == 0 {
             return Err(Error::StepTaken);
         }
         self.head = Head { seq, hash };

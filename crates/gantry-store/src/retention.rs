@@ -27,7 +27,7 @@ pub(crate) fn keep_result(conn: &Connection, call: CallId, outcome: &Outcome) ->
         tracing::warn!(%call, bytes = result.len(), limit = RESULT_MAX, "a result is too long to be kept");
         return Ok(());
     }
-    conn.execute(KEEP_RESULT, values![&call, now_us(), result]).map(|_| ())
+    conn.execute(KEEP_RESULT, values![call, now_us(), result]).map(|_| ())
 }
 
 /// Deletes old rows, a bounded number at a time.

@@ -73,7 +73,7 @@ impl SessionTotals {
                 delta.characters_in,
                 delta.characters_out,
                 delta.cost_micros,
-                &id,
+                id,
             ];
             conn.execute(ADD, values)?;
         }

@@ -2,7 +2,9 @@
 
 use crate::error::Error;
 use crate::ledger::Ledger;
-use crate::sql::{Connection, Query, Row, list, names, placeholders, single, statements, values};
+use crate::sql::{
+    Connection, Query, Record as _, list, names, placeholders, record, single, statements, values,
+};
 use crate::writer::{Message, Record};
 use crate::{Page, Store, page_size};
 use gantry_core::id::{CallId, SessionId};
@@ -63,6 +65,8 @@ pub struct SessionKey {
     pub door: Cow<'static, str>,
 }
 
+record!(SessionKey: project, principal, agent, door);
+
 /// One run of an agent, or one connected client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionRow {
@@ -76,6 +80,8 @@ pub struct SessionRow {
     pub last_us: i64,
     pub ended_us: Option<i64>,
 }
+
+record!(SessionRow: id, key, parent, started_us, last_us, ended_us);
 
 /// Sums over the calls of one session, without those of the sessions below it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -97,12 +103,16 @@ pub struct Totals {
     pub cost_micros: u64,
 }
 
+record!(Totals: calls, failed, refused, unknown, latency_us, characters_in, characters_out, cost_micros);
+
 /// A session and its sums.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionSummary {
     pub session: SessionRow,
     pub totals: Totals,
 }
+
+record!(SessionSummary: session, totals);
 
 /// Which sessions to list; a field that is `None` does not restrict.
 #[derive(Debug, Clone, Default)]
@@ -133,21 +143,21 @@ impl Store {
 
     /// The session with that id and its sums.
     pub async fn session(&self, id: SessionId) -> Result<Option<SessionSummary>, Error> {
-        self.read_own_writes(move |conn| conn.first(BY_ID, values![&id], read)).await
+        self.read_own_writes(move |conn| conn.first(BY_ID, values![id], SessionSummary::read)).await
     }
 
     /// The sessions that pass the filter and their sums, the newest first.
     pub async fn sessions(&self, filter: SessionFilter) -> Result<Page<SessionSummary, SessionId>, Error> {
         self.read_own_writes(move |conn| {
             let mut query = Query::new(&SESSIONS);
-            query.and(OF_PROJECT, filter.project.as_ref());
-            query.and(OF_PRINCIPAL, filter.principal.as_ref());
-            query.and(OF_AGENT, filter.agent.as_ref());
-            query.and(OF_PARENT, filter.parent.as_ref());
-            query.and(BELOW, filter.below.as_ref());
-            query.and(BEFORE, filter.cursor.as_ref());
+            query.and(OF_PROJECT, &filter.project);
+            query.and(OF_PRINCIPAL, &filter.principal);
+            query.and(OF_AGENT, &filter.agent);
+            query.and(OF_PARENT, &filter.parent);
+            query.and(BELOW, &filter.below);
+            query.and(BEFORE, &filter.cursor);
             let limit = page_size(filter.limit);
-            let found = conn.list(query, limit + 1, read)?;
+            let found = conn.list(query, limit + 1, SessionSummary::read)?;
             Ok(Page::cut(found, limit, |summary| summary.session.id))
         })
         .await
@@ -161,8 +171,8 @@ impl Store {
     ) -> Result<Option<SessionRow>, Error> {
         let key = key.clone();
         self.read_own_writes(move |conn| {
-            let values = values![&key.project, &key.principal, key.agent.as_ref(), &key.door, since_us];
-            Ok(conn.first(RESUMABLE, values, read)?.map(|summary| summary.session))
+            let values = values![key.project, key.principal, key.agent, key.door, since_us];
+            Ok(conn.first(RESUMABLE, values, SessionSummary::read)?.map(|summary| summary.session))
         })
         .await
     }
@@ -171,25 +181,13 @@ impl Store {
 impl Ledger<'_> {
     /// Records a session; one that is there already is left as it is.
     pub(crate) fn open_session(&mut self, session: &SessionRow) -> Result<(), Error> {
-        let key = &session.key;
-        let values = values![
-            &session.id,
-            &key.project,
-            &key.principal,
-            key.agent.as_ref(),
-            &key.door,
-            session.parent.as_ref(),
-            session.started_us,
-            session.last_us,
-            session.ended_us,
-        ];
-        self.conn.execute(INSERT, values).map(|_| ())
+        self.conn.execute(INSERT, &session.values()).map(|_| ())
     }
 
     /// Records that a session ended; the first end counts.
     pub(crate) fn close_session(&mut self, id: SessionId, at: i64) -> Result<(), Error> {
         self.totals.touch(id, at);
-        self.conn.execute(END, values![at, &id]).map(|_| ())
+        self.conn.execute(END, values![at, id]).map(|_| ())
     }
 }
 
@@ -201,32 +199,4 @@ pub(crate) fn end_of_principal(conn: &Connection, principal: &str, at_us: i64) -
 /// Whether there is a session of that principal.
 pub(crate) fn has_called(conn: &Connection, principal: &str) -> Result<bool, Error> {
     conn.first(HAS_CALLED, values![principal], single::<i64>).map(|found| found.is_some())
-}
-
-fn read(row: &mut Row<'_>) -> Result<SessionSummary, Error> {
-    let session = SessionRow {
-        id: row.take()?,
-        key: SessionKey {
-            project: row.take()?,
-            principal: row.take()?,
-            agent: row.take()?,
-            door: row.take()?,
-        },
-        parent: row.take()?,
-        started_us: row.take()?,
-        last_us: row.take()?,
-        ended_us: row.take()?,
-    };
-    let mut sum = || row.take().map(|sum: i64| u64::try_from(sum).unwrap_or_default());
-    let totals = Totals {
-        calls: sum()?,
-        failed: sum()?,
-        refused: sum()?,
-        unknown: sum()?,
-        latency_us: sum()?,
-        characters_in: sum()?,
-        characters_out: sum()?,
-        cost_micros: sum()?,
-    };
-    Ok(SessionSummary { session, totals })
 }

@@ -90,141 +90,139 @@ macro_rules! placeholders {
 
 /// The values of a statement, in the order of its placeholders.
 macro_rules! values {
-    ($($value:expr),* $(,)?) => { &[$($crate::sql::Value::from($value)),*] };
+    ($($value:expr),* $(,)?) => { &[$($crate::sql::ToValue::value(&$value)),*] };
 }
 
-pub(crate) use {list, names, placeholders, statements, values};
+/// Makes a type a [`Record`] of these fields, in the order of their columns.
+macro_rules! record {
+    ($record:ident: $($field:ident),+) => {
+        impl $crate::sql::Record for $record {
+            fn write<'a>(&'a self, values: &mut Vec<$crate::sql::Value<'a>>) {
+                $(self.$field.write(values);)+
+            }
+
+            fn read(row: &mut $crate::sql::Row<'_>) -> Result<Self, $crate::Error> {
+                Ok(Self { $($field: $crate::sql::Record::read(row)?),+ })
+            }
+        }
+    };
+}
+
+pub(crate) use {list, names, placeholders, record, statements, values};
 
 /// A value of a placeholder or a column. Flags are the numbers 0 and 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Value<'a> {
     Null,
     Number(i64),
-    Text(&'a str),
+    Text(Cow<'a, str>),
     Bytes(&'a [u8]),
 }
 
-impl From<i64> for Value<'_> {
-    fn from(number: i64) -> Self {
-        Self::Number(number)
-    }
-}
-
-impl From<u32> for Value<'_> {
-    fn from(number: u32) -> Self {
-        Self::Number(number.into())
-    }
-}
-
-impl From<bool> for Value<'_> {
-    fn from(flag: bool) -> Self {
-        Self::Number(flag.into())
-    }
-}
-
-impl<'a> From<&'a str> for Value<'a> {
-    fn from(text: &'a str) -> Self {
-        Self::Text(text)
-    }
-}
-
-impl<'a, T: Into<Self>> From<Option<T>> for Value<'a> {
-    fn from(value: Option<T>) -> Self {
-        value.map_or(Self::Null, Into::into)
-    }
+/// A type that a placeholder takes.
+pub(crate) trait ToValue {
+    fn value(&self) -> Value<'_>;
 }
 
 /// A type that a column holds.
-pub(crate) trait Column: Sized {
+pub(crate) trait Column: ToValue + Sized {
     /// `None` when the value is of another type or no word of the type.
-    fn read(value: Value<'_>) -> Option<Self>;
+    fn parse(value: Value<'_>) -> Option<Self>;
 }
 
-impl Column for i64 {
-    fn read(value: Value<'_>) -> Option<Self> {
-        if let Value::Number(number) = value { Some(number) } else { None }
+/// A type that one column or several hold.
+pub(crate) trait Record: Sized {
+    /// Adds the values of its columns, in their order.
+    fn write<'a>(&'a self, values: &mut Vec<Value<'a>>);
+
+    /// Reads its columns, which are the next of the row.
+    fn read(row: &mut Row<'_>) -> Result<Self, Error>;
+
+    fn values(&self) -> Vec<Value<'_>> {
+        let mut values = Vec::new();
+        self.write(&mut values);
+        values
     }
 }
 
-impl Column for u32 {
-    fn read(value: Value<'_>) -> Option<Self> {
-        i64::read(value).and_then(|number| number.try_into().ok())
+impl<T: Column> Record for T {
+    fn write<'a>(&'a self, values: &mut Vec<Value<'a>>) {
+        values.push(self.value());
+    }
+
+    fn read(row: &mut Row<'_>) -> Result<Self, Error> {
+        row.take()
     }
 }
 
-impl Column for bool {
-    fn read(value: Value<'_>) -> Option<Self> {
-        i64::read(value).map(|number| number != 0)
+impl ToValue for str {
+    fn value(&self) -> Value<'_> {
+        Value::Text(Cow::Borrowed(self))
+    }
+}
+
+impl<T: ToValue + ?Sized> ToValue for &T {
+    fn value(&self) -> Value<'_> {
+        (*self).value()
+    }
+}
+
+impl<T: ToValue> ToValue for Option<T> {
+    fn value(&self) -> Value<'_> {
+        self.as_ref().map_or(Value::Null, ToValue::value)
     }
 }
 
 impl<T: Column> Column for Option<T> {
-    fn read(value: Value<'_>) -> Option<Self> {
-        if value == Value::Null { Some(None) } else { T::read(value).map(Some) }
+    fn parse(value: Value<'_>) -> Option<Self> {
+        if value == Value::Null { Some(None) } else { T::parse(value).map(Some) }
     }
 }
+
+/// Types with their kind of value, how they are written as it and how they are read from it.
+macro_rules! column_types {
+    ($($type:ty: $kind:ident, $this:ident => $write:expr, $read:expr;)+) => {$(
+        impl ToValue for $type {
+            fn value(&self) -> Value<'_> {
+                let $this = self;
+                Value::$kind($write)
+            }
+        }
+
+        impl Column for $type {
+            fn parse(value: Value<'_>) -> Option<Self> {
+                if let Value::$kind(value) = value { ($read)(value) } else { None }
+            }
+        }
+    )+};
+}
+
+column_types! {
+    i64: Number, number => *number, Some;
+    u32: Number, number => i64::from(*number), |number: i64| number.try_into().ok();
+    u64: Number, number => i64::try_from(*number).unwrap_or(i64::MAX), |number| Some(u64::try_from(number).unwrap_or(0));
+    bool: Number, flag => i64::from(*flag), |number| Some(number != 0);
+    String: Text, text => Cow::Borrowed(text.as_str()), |text: Cow<'_, str>| Some(text.into_owned());
+    Arc<str>: Text, text => Cow::Borrowed(&**text), |text: Cow<'_, str>| Some(text.into());
+    Cow<'static, str>: Text, text => Cow::Borrowed(&**text), |text: Cow<'_, str>| Some(text.into_owned().into());
+    // JSON; a text that cannot be written is none that can be read.
+    Vec<Arc<str>>: Text, list => Cow::Owned(serde_json::to_string(list).unwrap_or_default()),
+        |text: Cow<'_, str>| serde_json::from_str(&text).ok();
+    State: Text, state => Cow::Borrowed(state.as_str()), |text: Cow<'_, str>| State::parse(&text);
+    Role: Text, role => Cow::Borrowed(role_word(*role)), |text: Cow<'_, str>| role(&text);
+}
+
+macro_rules! byte_types {
+    ($($type:ident),+) => {
+        column_types! {$($type: Bytes, id => id.as_bytes(), |bytes: &[u8]| bytes.try_into().ok().map($type::from_bytes);)+}
+    };
+}
+
+byte_types!(ApprovalId, CallId, Digest, GrantId, KeyId, NodeId, ProcessId, SessionId);
 
 /// Reads a row of one column.
 pub(crate) fn single<T: Column>(row: &mut Row<'_>) -> Result<T, Error> {
     row.take()
-}
-
-macro_rules! texts {
-    ($($text:ty),+) => {$(
-        impl<'a> From<&'a $text> for Value<'a> {
-            fn from(text: &'a $text) -> Self {
-                Self::Text(text)
-            }
-        }
-
-        impl Column for $text {
-            fn read(value: Value<'_>) -> Option<Self> {
-                if let Value::Text(text) = value { Some(text.to_owned().into()) } else { None }
-            }
-        }
-    )+};
-}
-
-texts!(String, Arc<str>, Cow<'static, str>);
-
-macro_rules! bytes {
-    ($($id:ty),+) => {$(
-        impl<'a> From<&'a $id> for Value<'a> {
-            fn from(id: &'a $id) -> Self {
-                Self::Bytes(id.as_bytes())
-            }
-        }
-
-        impl Column for $id {
-            fn read(value: Value<'_>) -> Option<Self> {
-                if let Value::Bytes(bytes) = value { bytes.try_into().ok().map(Self::from_bytes) } else { None }
-            }
-        }
-    )+};
-}
-
-bytes!(ApprovalId, CallId, Digest, GrantId, KeyId, NodeId, ProcessId, SessionId);
-
-/// Words of closed sets.
-macro_rules! words {
-    ($($word:ty, $as_str:path, $parse:path;)+) => {$(
-        impl From<$word> for Value<'_> {
-            fn from(word: $word) -> Self {
-                Self::Text($as_str(word))
-            }
-        }
-
-        impl Column for $word {
-            fn read(value: Value<'_>) -> Option<Self> {
-                if let Value::Text(text) = value { $parse(text) } else { None }
-            }
-        }
-    )+};
-}
-
-words! {
-    State, State::as_str, State::parse;
-    Role, role_word, role;
 }
 
 fn role_word(role: Role) -> &'static str {
@@ -263,9 +261,9 @@ impl<'a> Query<'a> {
     }
 
     /// Adds a condition, unless there is no value for it.
-    pub(crate) fn and(&mut self, condition: Condition, value: Option<impl Into<Value<'a>>>) {
+    pub(crate) fn and(&mut self, condition: Condition, value: &'a Option<impl ToValue>) {
         if let Some(value) = value {
-            self.push(condition, &[value.into()]);
+            self.push(condition, &[value.value()]);
         }
     }
 
@@ -281,7 +279,7 @@ impl<'a> Query<'a> {
         match values {
             None => {}
             Some([]) => self.push(condition, &[Value::Null]),
-            Some(values) => self.push(condition, &values.iter().map(Value::from).collect::<Vec<_>>()),
+            Some(values) => self.push(condition, &values.iter().map(ToValue::value).collect::<Vec<_>>()),
         }
     }
 
@@ -295,7 +293,7 @@ impl<'a> Query<'a> {
 
     /// The statement, which takes its limit last, and its values.
     pub(crate) fn finish(mut self, limit: u32) -> (String, Vec<Value<'a>>) {
-        self.values.push(limit.into());
+        self.values.push(Value::Number(limit.into()));
         (format!("{} {} LIMIT ${}", self.sql, self.order, self.values.len()), self.values)
     }
 }

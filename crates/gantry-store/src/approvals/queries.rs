@@ -106,15 +106,14 @@ impl Store {
     /// Records that a caller was given the outcome of the call that this approval is about; durable when it returns.
     /// Returns whether this was the first time; before the end there is no outcome, and nothing is recorded.
     pub async fn mark_delivered(&self, id: ApprovalId) -> Result<bool, Error> {
-        self.change(move |conn| conn.execute(DELIVERED, values![&id]).map(|n_rows| n_rows > 0)).await
+        self.change(move |conn| conn.execute(DELIVERED, values![id]).map(|n_rows| n_rows > 0)).await
     }
 
     /// Records how many messages about an approval the webhook has taken; durable when it returns.
     pub async fn mark_sent(&self, id: ApprovalId, sent: WebhookSent) -> Result<(), Error> {
         self.change(move |conn| {
-            let Some(state) = conn.first(STATE, values![&id], single::<State>)? else { return Ok(()) };
-            let values = values![sent.as_number(), sent.is_unsent(state), &id];
-            conn.execute(SENT, values).map(|_| ())
+            let Some(state) = conn.first(STATE, values![id], single::<State>)? else { return Ok(()) };
+            conn.execute(SENT, values![sent.as_number(), sent.is_unsent(state), id]).map(|_| ())
         })
         .await
     }
@@ -150,8 +149,10 @@ impl Store {
     ) -> Result<Vec<Ready>, Error> {
         self.read_committed(move |conn| {
             let after = after.unwrap_or(Ready { id: first_id(), due_us: i64::MIN });
-            let values = values![&process, now_us, after.due_us, &after.id, limit.min(PAGE_MAX)];
-            conn.all(READY, values, |row| Ok(Ready { id: row.take()?, due_us: row.take()? }))
+            let limit = limit.min(PAGE_MAX);
+            conn.all(READY, values![process, now_us, after.due_us, after.id, limit], |row| {
+                Ok(Ready { id: row.take()?, due_us: row.take()? })
+            })
         })
         .await
     }
@@ -183,7 +184,7 @@ impl Store {
     ) -> Result<Vec<Unsent>, Error> {
         self.read_committed(move |conn| {
             let after = after.unwrap_or_else(first_id);
-            conn.all(UNSENT, values![&project, &after, limit.min(PAGE_MAX)], |row| {
+            conn.all(UNSENT, values![project, after, limit.min(PAGE_MAX)], |row| {
                 Ok(Unsent { id: row.take()?, process: row.take()? })
             })
         })
@@ -204,67 +205,73 @@ fn first_id() -> ApprovalId {
 /// The list that a filter selects.
 pub(crate) fn query(filter: &ApprovalFilter) -> Query<'_> {
     let mut query = Query::new(&APPROVALS);
-    query.and(IN_STATE, filter.state);
+    query.and(IN_STATE, &filter.state);
     query.and_any(OF_PROJECTS, filter.projects.as_deref());
-    query.and(OF_PRINCIPAL, filter.principal.as_ref());
-    query.and(OF_NAME, filter.name.as_ref());
-    query.and(IN_SESSION, filter.session.as_ref());
-    query.and(ABOUT_CALL, filter.call.as_ref());
-    query.and(BEFORE, filter.cursor.as_ref());
+    query.and(OF_PRINCIPAL, &filter.principal);
+    query.and(OF_NAME, &filter.name);
+    query.and(IN_SESSION, &filter.session);
+    query.and(ABOUT_CALL, &filter.call);
+    query.and(BEFORE, &filter.cursor);
     query
 }
 
 pub(super) fn insert(conn: &Connection, row: &ApprovalRow) -> Result<(), Error> {
     let (decision, details) = (decision_text(row)?, to_json(&row.details)?);
-    let values = values![
-        &row.id,
-        &row.call,
-        row.step,
-        &row.session,
-        row.parent.as_ref(),
-        &row.project,
-        &row.principal,
-        row.agent.as_ref(),
-        &row.name,
-        &row.request_key,
-        row.state,
-        &row.process,
-        row.created_us,
-        row.deadline_us,
-        row.ended_us,
-        row.delivered,
-        row.webhook_sent.as_number(),
-        row.attempts,
-        decision.as_ref(),
-        row.message.as_ref(),
-        row.supersedes.as_ref(),
-        &details,
-        &row.details.arguments,
-        row.modified_args(),
-        row.due_us(),
-        row.webhook_sent.is_unsent(row.state),
-    ];
-    conn.execute(INSERT, values).map(|_| ())
+    conn.execute(
+        INSERT,
+        values![
+            row.id,
+            row.call,
+            row.step,
+            row.session,
+            row.parent,
+            row.project,
+            row.principal,
+            row.agent,
+            row.name,
+            row.request_key,
+            row.state,
+            row.process,
+            row.created_us,
+            row.deadline_us,
+            row.ended_us,
+            row.delivered,
+            row.webhook_sent.as_number(),
+            row.attempts,
+            decision,
+            row.message,
+            row.supersedes,
+            details,
+            row.details.arguments,
+            row.modified_args(),
+            row.due_us(),
+            row.webhook_sent.is_unsent(row.state),
+        ],
+    )
+    .map(|_| ())
 }
 
 /// Writes the columns that can change.
 pub(super) fn update(conn: &Connection, row: &ApprovalRow) -> Result<(), Error> {
     let decision = decision_text(row)?;
-    let values = values![
-        row.state,
-        &row.process,
-        row.deadline_us,
-        row.ended_us,
-        row.delivered,
-        row.attempts,
-        decision.as_ref(),
-        row.message.as_ref(),
-        row.modified_args(),
-        row.due_us(),
-        row.webhook_sent.is_unsent(row.state),
-        &row.id,
-    ];
-    conn.execute(UPDATE, values).map(|_| ())
+    conn.execute(
+        UPDATE,
+        values![
+            row.state,
+            row.process,
+            row.deadline_us,
+            row.ended_us,
+            row.delivered,
+            row.attempts,
+            decision,
+            row.message,
+            row.modified_args(),
+            row.due_us(),
+            row.webhook_sent.is_unsent(row.state),
+            row.id,
+        ],
+    )
+    .map(|_| ())
 }
 
 fn decision_text(row: &ApprovalRow) -> Result<Option<String>, Error> {
@@ -272,12 +279,12 @@ fn decision_text(row: &ApprovalRow) -> Result<Option<String>, Error> {
 }
 
 pub(super) fn find(conn: &Connection, id: ApprovalId) -> Result<Option<ApprovalRow>, Error> {
-    conn.first(BY_ID, values![&id], read)
+    conn.first(BY_ID, values![id], read)
 }
 
 /// The newest approval of a call.
 pub(crate) fn newest_of(conn: &Connection, call: CallId) -> Result<Option<ApprovalRow>, Error> {
-    conn.first(OF_CALL, values![&call], read)
+    conn.first(OF_CALL, values![call], read)
 }
 
 /// The approval of the same request that has not ended, or ended not long before that moment and was not delivered.
@@ -286,12 +293,12 @@ pub(super) fn same_as(
     request_key: Digest,
     now_us: i64,
 ) -> Result<Option<ApprovalRow>, Error> {
-    conn.first(SAME, values![&request_key, retention::before(now_us, JOINED_FOR)], read)
+    conn.first(SAME, values![request_key, retention::before(now_us, JOINED_FOR)], read)
 }
 
 /// How many calls of a caller wait, counted up to the limit.
 pub(super) fn waiting_of_caller(conn: &Connection, caller: &SessionKey, limit: u32) -> Result<u32, Error> {
-    let values = values![&caller.project, &caller.principal, caller.agent.as_ref(), limit];
+    let values = values![caller.project, caller.principal, caller.agent, limit];
     conn.first(WAITING_OF_CALLER, values, single).map(Option::unwrap_or_default)
 }
 
@@ -312,7 +319,7 @@ pub(crate) fn mask(conn: &Connection, before_us: i64, limit: i64) -> Result<(), 
         let Some(row) = find(conn, id)? else { continue };
         let arguments = masked(&row.details.arguments, usize::MAX);
         let modified = row.modified_args().map(|text| masked(text, usize::MAX));
-        conn.execute(MASK, values![&arguments, modified.as_ref(), &id])?;
+        conn.execute(MASK, values![arguments, modified, id])?;
     }
     Ok(())
 }

@@ -135,7 +135,7 @@ impl Ledger<'_> {
     /// Records that a decision was refused, unless so many were recorded already that one more says nothing new.
     fn refuse(&mut self, refused: &RefusedDecision) -> Result<(), Error> {
         let (row, newest) = self.current(refused.approval)?;
-        let n_refusals: u32 = self.conn.first(REFUSALS, values![&row.call], single)?.unwrap_or_default();
+        let n_refusals: u32 = self.conn.first(REFUSALS, values![row.call], single)?.unwrap_or_default();
         if n_refusals >= REFUSALS_MAX {
             return Ok(());
         }

@@ -82,7 +82,7 @@ impl Store {
     ) -> Result<Page<CallRow, CallId>, Error> {
         self.read_own_writes(move |conn| {
             let (limit, conn) = (page_size(limit), conn.snapshot()?);
-            let ids = conn.all(OF_SESSION, values![&session, limit + 1], single)?;
+            let ids = conn.all(OF_SESSION, values![session, limit + 1], single)?;
             Page::cut(ids, limit, |id: &CallId| *id).try_map(|id| existing(&conn, id))
         })
         .await
@@ -92,14 +92,14 @@ impl Store {
 fn list(conn: &Connection, filter: &CallFilter) -> Result<Page<CallRow, CallId>, Error> {
     let (since, until) = (filter.since_us.map(first_id), filter.until_us.map(first_id));
     let mut query = Query::new(&CALLS);
-    query.and(OF_PROJECT, filter.project.as_ref());
-    query.and(OF_PRINCIPAL, filter.principal.as_ref());
-    query.and(IN_SESSION, filter.session.as_ref());
-    query.and(OF_NAME, filter.name.as_ref());
-    query.and(IN_STATE, filter.state);
-    query.and(FROM, since.as_ref());
-    query.and(BEFORE, until.as_ref());
-    query.and(BEFORE, filter.cursor.as_ref());
+    query.and(OF_PROJECT, &filter.project);
+    query.and(OF_PRINCIPAL, &filter.principal);
+    query.and(IN_SESSION, &filter.session);
+    query.and(OF_NAME, &filter.name);
+    query.and(IN_STATE, &filter.state);
+    query.and(FROM, &since);
+    query.and(BEFORE, &until);
+    query.and(BEFORE, &filter.cursor);
     // One moment for the list and its calls.
     let (limit, conn) = (page_size(filter.limit), conn.snapshot()?);
     let ids = conn.list(query, limit + 1, single)?;
@@ -119,7 +119,7 @@ fn existing(conn: &Connection, id: CallId) -> Result<CallRow, Error> {
 /// The call with that id, without its kept result.
 pub(crate) fn call(conn: &Connection, id: CallId) -> Result<Option<CallRow>, Error> {
     let mut call = None;
-    conn.visit(ENTRIES, values![&id], |row| {
+    conn.visit(ENTRIES, values![id], |row| {
         call = Some(fold(call.take(), row)?);
         Ok(true)
     })?;
@@ -130,7 +130,7 @@ pub(crate) fn call(conn: &Connection, id: CallId) -> Result<Option<CallRow>, Err
 pub(crate) fn call_with_result(conn: &Connection, id: CallId) -> Result<Option<CallRow>, Error> {
     let Some(mut call) = call(conn, id)? else { return Ok(None) };
     if let Some(outcome) = &mut call.outcome {
-        outcome.result = conn.first(RESULT, values![&id], single)?;
+        outcome.result = conn.first(RESULT, values![id], single)?;
     }
     Ok(Some(call))
 }

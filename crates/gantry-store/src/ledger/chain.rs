@@ -6,7 +6,7 @@
 
 use crate::error::Error;
 use crate::options::VERIFY_STEP;
-use crate::sql::{Connection, Row, Value, single, statements, values};
+use crate::sql::{Connection, Row, ToValue as _, Value, single, statements, values};
 use gantry_core::digest::Digest;
 use gantry_core::id::NodeId;
 use std::iter;
@@ -68,12 +68,12 @@ pub(crate) struct Head {
 
 impl Head {
     pub(crate) fn read(conn: &Connection, node: NodeId) -> Result<Self, Error> {
-        conn.first(HEAD, values![&node], |row| Ok(Self { seq: row.take()?, hash: row.take()? }))?
+        conn.first(HEAD, values![node], |row| Ok(Self { seq: row.take()?, hash: row.take()? }))?
             .ok_or_else(|| Error::corrupt("the ledger has no chain of this node"))
     }
 
     pub(crate) fn write(&self, conn: &Connection, node: NodeId) -> Result<(), Error> {
-        conn.execute(MOVE_HEAD, values![self.seq, &self.hash, &node]).map(|_| ())
+        conn.execute(MOVE_HEAD, values![self.seq, self.hash, node]).map(|_| ())
     }
 }
 
@@ -138,7 +138,7 @@ impl Chain {
         } else if let Some(seq) = self.outside {
             Some(self.bad(seq, "it was added outside the chain"))
         } else if self.is_frozen() {
-            let misnumbered = conn.first(MISNUMBERED, values![&self.node], single::<Option<i64>>)?;
+            let misnumbered = conn.first(MISNUMBERED, values![self.node], single::<Option<i64>>)?;
             misnumbered.flatten().map(|seq| self.bad(seq, "it was moved within its call"))
         } else {
             None
@@ -151,7 +151,7 @@ impl Chain {
     fn walk(&self, conn: &Connection, reached: &mut Head, until: i64) -> Result<Option<&'static str>, Error> {
         let mut bad = None;
         let from = reached.seq;
-        conn.visit(WALK, values![&self.node, from, until], |row| {
+        conn.visit(WALK, values![self.node, from, until], |row| {
             bad = self.follow(reached, row).err();
             Ok(bad.is_none())
         })?;
@@ -172,7 +172,7 @@ impl Chain {
             columns.remove(NODE);
         }
         let hash = hash(&reached.hash, &columns);
-        if row.value().ok() != Some(Value::from(&hash)) {
+        if row.value().ok() != Some(hash.value()) {
             return Err("it was changed or moved");
         }
         *reached = Head { seq, hash };

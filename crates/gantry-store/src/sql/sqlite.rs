@@ -8,6 +8,7 @@ use super::{Column, Query, Statement, Value};
 use crate::error::Error;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{ErrorCode, TransactionBehavior, params_from_iter};
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -175,7 +176,7 @@ impl<'a> Row<'a> {
             ValueRef::Null => Ok(Value::Null),
             ValueRef::Integer(number) => Ok(Value::Number(number)),
             ValueRef::Text(text) => std::str::from_utf8(text)
-                .map(Value::Text)
+                .map(|text| Value::Text(Cow::Borrowed(text)))
                 .map_err(|_invalid| Error::corrupt("a text that is not UTF-8")),
             ValueRef::Blob(bytes) => Ok(Value::Bytes(bytes)),
             ValueRef::Real(_) => Err(Error::corrupt("a column holds a fraction")),
@@ -185,15 +186,15 @@ impl<'a> Row<'a> {
     /// The next column.
     pub(crate) fn take<T: Column>(&mut self) -> Result<T, Error> {
         let value = self.value()?;
-        T::read(value).ok_or_else(|| Error::corrupt(format!("a column holds {value:?}")))
+        T::parse(value.clone()).ok_or_else(|| Error::corrupt(format!("a column holds {value:?}")))
     }
 }
 
 impl rusqlite::ToSql for Value<'_> {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        Ok(ToSqlOutput::Borrowed(match *self {
+        Ok(ToSqlOutput::Borrowed(match self {
             Self::Null => ValueRef::Null,
-            Self::Number(number) => ValueRef::Integer(number),
+            Self::Number(number) => ValueRef::Integer(*number),
             Self::Text(text) => ValueRef::Text(text.as_bytes()),
             Self::Bytes(bytes) => ValueRef::Blob(bytes),
         }))

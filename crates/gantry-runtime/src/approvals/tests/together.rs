@@ -123,7 +123,7 @@ async fn who_knew_of_a_call_may_come_back_for_what_takes_its_place() {
     for n in 0..2 {
         rows.push(home.row(id(&home.call("act", &format!("{{\"n\":{n}}}")).await)).await);
     }
-    rows[1].call = rows[0].call;
+    (rows[1].call, rows[1].step) = (rows[0].call, 2);
     let rows: Vec<_> = rows.into_iter().map(Arc::new).collect();
     let first = approvals.wait(&rows[0], &cx);
     assert!(first.is_alone());
