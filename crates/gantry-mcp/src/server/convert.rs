@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{ErrorObject, ForwardMethod, Version, error::code, raw};
 use gantry_provider::client::TASKS_EXTENSION;
-use std::{borrow::Cow, fmt::Write as _};
+use std::borrow::Cow;
 
 /// The keys of `_meta` that belong to the protocol: a server's own are for Gantry alone.
 pub(super) const PROTOCOL_PREFIX: &str = "io.modelcontextprotocol/";
@@ -85,7 +85,7 @@ fn write_modern(
     let mut hints = String::new();
     if kind == ResultKind::Forward(ForwardMethod::ReadResource) {
         if !has("ttlMs") {
-            write!(hints, ",\"ttlMs\":{}", writer.ttl_ms).unwrap_or_default();
+            hints.push_str(",\"ttlMs\":0");
         }
         if !has("cacheScope") {
             hints.push_str(",\"cacheScope\":\"private\"");

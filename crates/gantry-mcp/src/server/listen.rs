@@ -34,7 +34,7 @@ impl ListenRequest {
     /// # Errors
     /// There is no filter, or it is not one.
     pub(super) fn read(params: &Params<'_>, id: &Id<'_>, features: &Features) -> Result<Self, ErrorObject> {
-        let Some(sent) = params.notifications.filter(|text| text.starts_with('{')) else {
+        let Some(sent) = params.get("notifications").filter(|text| text.starts_with('{')) else {
             return Err(ErrorObject::invalid_params("subscriptions/listen needs notifications, an object"));
         };
         let wants = |key: &str| raw::member(sent, key) == Some("true");

@@ -12,15 +12,16 @@ use crate::{
     exchange::{Capabilities, ClientRequest},
 };
 use gantry_core::json::write_string;
-use std::{fmt::Write as _, sync::Arc, time::Duration};
+use std::{fmt::Write as _, sync::Arc};
+
+/// Clients that do not listen are not notified when a list changes, so they must not keep it.
+const CACHE_HINTS: &str = ",\"ttlMs\":0,\"cacheScope\":\"private\"";
 
 /// What every response says about this server.
 #[derive(Debug)]
 pub(super) struct ResponseWriter {
     /// Name, title and version as a JSON object.
     pub(super) server_info: String,
-    /// How long a modern client may keep a result, in milliseconds.
-    pub(super) ttl_ms: u128,
 }
 
 /// The facts about a request that decide how its response is written.
@@ -32,7 +33,7 @@ pub(super) struct ResponseContext<'a> {
 }
 
 impl ResponseWriter {
-    pub(super) fn new(info: &ServerInfo, ttl: Duration) -> Self {
+    pub(super) fn new(info: &ServerInfo) -> Self {
         let mut server_info = String::from("{\"name\":");
         write_string(&mut server_info, &info.name);
         if let Some(title) = &info.title {
@@ -42,7 +43,7 @@ impl ResponseWriter {
         server_info.push_str(",\"version\":");
         write_string(&mut server_info, &info.version);
         server_info.push('}');
-        Self { server_info, ttl_ms: ttl.as_millis() }
+        Self { server_info }
     }
 
     /// The response to `initialize`.
@@ -77,7 +78,7 @@ impl ResponseWriter {
             .unwrap_or_default();
             write_capabilities(out, features, Version::MODERN);
             write_instructions(out, instructions);
-            self.write_cache_hints(out);
+            out.push_str(CACHE_HINTS);
             self.write_meta(out);
             out.push('}');
         })
@@ -142,15 +143,11 @@ impl ResponseWriter {
             write!(out, "\"{}\":", kind.member()).unwrap_or_default();
             out.push_str(items);
             if version.is_modern() {
-                self.write_cache_hints(out);
+                out.push_str(CACHE_HINTS);
                 self.write_meta(out);
             }
             out.push('}');
         })
-    }
-
-    fn write_cache_hints(&self, out: &mut String) {
-        write!(out, ",\"ttlMs\":{},\"cacheScope\":\"private\"", self.ttl_ms).unwrap_or_default();
     }
 
     /// Writes the `_meta` of a modern result: the name of this server.
