@@ -78,40 +78,34 @@ impl From<ErrorObject> for Rejection<'_> {
 
 /// A request id: a string of at most [`ID_BYTES`] or a 64-bit integer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Id<'a> {
-    text: Cow<'a, str>,
-    /// The canonical spelling of this id, where `text` is another one.
-    canonical: Option<String>,
-}
+pub(crate) struct Id<'a>(Cow<'a, str>);
 
 impl<'a> Id<'a> {
     /// Reads an id; `None` for anything that may not be one.
     pub(crate) fn parse(text: &'a str) -> Option<Self> {
-        let canonical = if text.starts_with('"') {
-            let value = json::string(text)?;
-            if value.len() > ID_BYTES {
-                return None;
-            }
-            matches!(value, Cow::Owned(_)).then(|| crate::raw::quoted(&value))
-        } else {
-            let number = text.parse::<i64>().ok()?;
-            (text == "-0").then(|| number.to_string())
+        let is_id = match json::string(text) {
+            Some(string) => string.len() <= ID_BYTES,
+            None => text.parse::<i64>().is_ok(),
         };
-        Some(Self { text: text.into(), canonical })
+        is_id.then_some(Self(text.into()))
     }
 
     /// The JSON text as the client wrote it.
     pub(crate) fn text(&self) -> &str {
-        &self.text
+        &self.0
     }
 
     /// A text that is the same for equal ids, however they were written.
-    pub(crate) fn key(&self) -> &str {
-        self.canonical.as_deref().unwrap_or(&self.text)
+    pub(crate) fn key(&self) -> Cow<'_, str> {
+        match json::string(&self.0) {
+            Some(Cow::Owned(unescaped)) => Cow::Owned(crate::raw::quoted(&unescaped)),
+            None if self.0 == "-0" => Cow::Borrowed("0"),
+            Some(Cow::Borrowed(_)) | None => Cow::Borrowed(&self.0),
+        }
     }
 
     pub(crate) fn into_owned(self) -> Id<'static> {
-        Id { text: Cow::Owned(self.text.into_owned()), canonical: self.canonical }
+        Id(Cow::Owned(self.0.into_owned()))
     }
 }
 

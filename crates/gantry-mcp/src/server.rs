@@ -29,9 +29,7 @@ mod sse;
 mod stdio;
 
 pub use body::{Body, EventStream};
-pub use handler::{
-    Change, ChangeNotice, Features, ForwardRequest, Handler, Outcome, Receipt, ServerInfo, Session,
-};
+pub use handler::{Change, ChangeNotice, Features, ForwardRequest, Handler, Outcome, Receipt, Session};
 
 use crate::{
     ErrorObject, Version,
@@ -135,13 +133,13 @@ impl Reply {
 }
 
 impl Server {
-    /// A server that notifies its clients of these changes. A client that reads them too slowly is told that every list
-    /// has changed.
+    /// A server that notifies its clients of these changes. A client that reads them too slowly is notified that
+    /// every list has changed. `server_info` has its name, title and version, the text of an object.
     #[must_use]
-    pub fn new(info: &ServerInfo, changes: broadcast::Receiver<ChangeNotice>, options: &Options) -> Self {
+    pub fn new(server_info: String, changes: broadcast::Receiver<ChangeNotice>, options: &Options) -> Self {
         let inner = Inner {
             changes,
-            writer: ResponseWriter::new(info),
+            writer: ResponseWriter { server_info },
             sessions: Sessions::new(options.max_sessions, options.session_idle),
             sse_connections: SseConnections::default(),
             connections: Arc::new(Semaphore::new(limits::CONNECTIONS)),

@@ -71,7 +71,7 @@ fn client(
 
 /// Waits until all tools of the client are there, so that its first list is complete.
 async fn settled(app: &App, client: &Client) {
-    // If there is no such project, the first request of the client is told why.
+    // If there is no such project, the response to the client's first request says why.
     if let Ok(context) = app.projects.context(&client.project, client.agent.as_deref()).await {
         context.runtime.settled().await;
     }

@@ -22,7 +22,7 @@ impl InFlightRequests {
 
     /// Registers a request until the guard is dropped.
     pub(super) fn begin(&self, id: &Id<'_>) -> Result<InFlightGuard, ErrorObject> {
-        let key: Box<str> = id.key().into();
+        let key: Box<str> = id.key().as_ref().into();
         let mut entries = self.lock();
         if entries.contains_key(&key) {
             let message = "a request with this id is still running; use a new id for every request";
@@ -38,7 +38,7 @@ impl InFlightRequests {
 
     /// Cancels one request for the client. An unknown id is no error: the response may have crossed the cancellation.
     pub(super) fn cancel(&self, id: &Id<'_>) {
-        if let Some(cancel) = self.lock().get(id.key()) {
+        if let Some(cancel) = self.lock().get(id.key().as_ref()) {
             cancel.cancel();
         }
     }

@@ -28,8 +28,8 @@ const NAME_HEADER: &str = "mcp-name";
 
 /// Whether a message must be read as a modern one.
 ///
-/// A handshake without a version in `_meta` is legacy whatever the headers say: clients of both eras that fall
-/// back to it may still send the header of their first try.
+/// A handshake without a version in `_meta` is legacy also with a header of a modern version: clients of both eras that
+/// fall back to it may still send the header of their first try.
 pub(super) fn is_modern_request(method: &str, params: &Params<'_>, version_header: Option<&str>) -> bool {
     if params.meta(VERSION).is_some() || matches!(method, "server/discover" | "subscriptions/listen") {
         return true;
