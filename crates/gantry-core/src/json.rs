@@ -139,6 +139,16 @@ impl<'a> Object<'a> {
         }
     }
 
+    /// As [`Self::object`], but moves the members out.
+    #[must_use]
+    pub fn take_object(&mut self, key: &str) -> Option<Self> {
+        let member = self.members.iter_mut().find(|member| member.key == key)?;
+        match member.object.take() {
+            Some(object) => Some(*object),
+            None => Self::split(member.value),
+        }
+    }
+
     /// Keys and values in the order of the text.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &'a str)> {
         self.members.iter().map(|member| (&*member.key, member.value))

@@ -47,39 +47,13 @@ pub(crate) struct Response<'a> {
     pub(crate) outcome: Result<&'a str, &'a str>,
 }
 
-/// The spans of all params that any method reads. A member that is `null` counts as absent, as some clients write it.
+/// The params of a message and the `_meta` in them.
 #[derive(Debug, Default)]
 pub(crate) struct Params<'a> {
-    /// The whole object.
+    /// The text of the whole object.
     pub(crate) text: Option<&'a str>,
-    pub(crate) name: Option<&'a str>,
-    pub(crate) arguments: Option<&'a str>,
-    pub(crate) cursor: Option<&'a str>,
-    pub(crate) protocol_version: Option<&'a str>,
-    pub(crate) request_id: Option<&'a str>,
-    pub(crate) uri: Option<&'a str>,
-    pub(crate) level: Option<&'a str>,
-    pub(crate) task_id: Option<&'a str>,
-    pub(crate) reference: Option<&'a str>,
-    pub(crate) argument: Option<&'a str>,
-    pub(crate) capabilities: Option<&'a str>,
-    pub(crate) notifications: Option<&'a str>,
-    pub(crate) request_state: Option<&'a str>,
-    pub(crate) input_responses: Option<&'a str>,
-    pub(crate) meta: Meta<'a>,
-}
-
-/// The spans of the members of `_meta` that the protocol or Gantry gives a meaning.
-#[derive(Debug, Default)]
-pub(crate) struct Meta<'a> {
-    /// The whole object.
-    pub(crate) text: Option<&'a str>,
-    pub(crate) protocol_version: Option<&'a str>,
-    pub(crate) capabilities: Option<&'a str>,
-    pub(crate) log_level: Option<&'a str>,
-    pub(crate) progress_token: Option<&'a str>,
-    pub(crate) priority: Option<&'a str>,
-    pub(crate) idempotency_key: Option<&'a str>,
+    members: Object<'a>,
+    meta: Object<'a>,
 }
 
 /// A text that is not a message, and the id to answer with if it could be read.
@@ -104,40 +78,34 @@ impl From<ErrorObject> for Rejection<'_> {
 
 /// A request id: a string of at most [`ID_BYTES`] or a 64-bit integer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Id<'a> {
-    text: Cow<'a, str>,
-    /// The canonical spelling of this id, where `text` is another one.
-    canonical: Option<String>,
-}
+pub(crate) struct Id<'a>(Cow<'a, str>);
 
 impl<'a> Id<'a> {
     /// Reads an id; `None` for anything that may not be one.
     pub(crate) fn parse(text: &'a str) -> Option<Self> {
-        let canonical = if text.starts_with('"') {
-            let value = json::string(text)?;
-            if value.len() > ID_BYTES {
-                return None;
-            }
-            matches!(value, Cow::Owned(_)).then(|| crate::raw::quoted(&value))
-        } else {
-            let number = text.parse::<i64>().ok()?;
-            (text == "-0").then(|| number.to_string())
+        let is_id = match json::string(text) {
+            Some(string) => string.len() <= ID_BYTES,
+            None => text.parse::<i64>().is_ok(),
         };
-        Some(Self { text: text.into(), canonical })
+        is_id.then_some(Self(text.into()))
     }
 
     /// The JSON text as the client wrote it.
     pub(crate) fn text(&self) -> &str {
-        &self.text
+        &self.0
     }
 
     /// A text that is the same for equal ids, however they were written.
-    pub(crate) fn key(&self) -> &str {
-        self.canonical.as_deref().unwrap_or(&self.text)
+    pub(crate) fn key(&self) -> Cow<'_, str> {
+        match json::string(&self.0) {
+            Some(Cow::Owned(unescaped)) => Cow::Owned(crate::raw::quoted(&unescaped)),
+            None if self.0 == "-0" => Cow::Borrowed("0"),
+            Some(Cow::Borrowed(_)) | None => Cow::Borrowed(&self.0),
+        }
     }
 
     pub(crate) fn into_owned(self) -> Id<'static> {
-        Id { text: Cow::Owned(self.text.into_owned()), canonical: self.canonical }
+        Id(Cow::Owned(self.0.into_owned()))
     }
 }
 
@@ -155,7 +123,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Message<'_>, Rejection<'_>> {
         return Ok(Message::Batch(Batch(text)));
     }
     match Object::scan(text) {
-        Ok(object) => message(&object),
+        Ok(object) => message(object),
         Err(json::Error::NotAnObject) => Err(not_an_object()),
         Err(error) => Err(ErrorObject::from(error).into()),
     }
@@ -178,7 +146,7 @@ impl<'a> Batch<'a> {
         if elements.is_empty() {
             return Err(ErrorObject::invalid_request("a batch must hold at least one message"));
         }
-        let read = |text| Object::split(text).ok_or_else(not_an_object).and_then(|object| message(&object));
+        let read = |text| Object::split(text).ok_or_else(not_an_object).and_then(message);
         Ok(elements.into_iter().map(read).collect())
     }
 }
@@ -187,7 +155,7 @@ fn not_an_object<'a>() -> Rejection<'a> {
     ErrorObject::invalid_request("a message must be a JSON object").into()
 }
 
-fn message<'a>(object: &Object<'a>) -> Result<Message<'a>, Rejection<'a>> {
+fn message(object: Object<'_>) -> Result<Message<'_>, Rejection<'_>> {
     // A member that is `null` is present: a null id is an error, a missing one is not.
     let sent_id = object.get("id");
     let id = sent_id.and_then(Id::parse);
@@ -222,66 +190,36 @@ fn message<'a>(object: &Object<'a>) -> Result<Message<'a>, Rejection<'a>> {
 }
 
 impl<'a> Params<'a> {
-    fn read(message: &Object<'a>) -> Result<Self, ErrorObject> {
-        let mut params = Self { text: message.get("params"), ..Self::default() };
-        if params.text.is_none() {
-            return Ok(params);
+    fn read(mut message: Object<'a>) -> Result<Self, ErrorObject> {
+        let text = message.get("params");
+        if text.is_none() {
+            return Ok(Self::default());
         }
-        let Some(object) = message.object("params") else {
+        let Some(mut members) = message.take_object("params") else {
             return Err(ErrorObject::invalid_params(
                 "params must be an object; leave it out if there are none",
             ));
         };
-        for (key, value) in object.iter().filter(|(_, value)| *value != "null") {
-            if let Some(span) = params.span(key) {
-                *span = Some(value);
-            }
-        }
-        if params.meta.text.is_some() {
-            let meta = object.object("_meta");
-            let meta = meta.ok_or_else(|| ErrorObject::invalid_params("_meta must be an object"))?;
-            for (key, value) in meta.iter().filter(|(_, value)| *value != "null") {
-                if let Some(span) = params.meta.span(key) {
-                    *span = Some(value);
-                }
-            }
-        }
-        Ok(params)
+        let meta = match members.get("_meta").filter(|meta| *meta != "null") {
+            Some(_) => members.take_object("_meta"),
+            None => Some(Object::default()),
+        };
+        let meta = meta.ok_or_else(|| ErrorObject::invalid_params("_meta must be an object"))?;
+        Ok(Self { text, members, meta })
     }
 
-    fn span(&mut self, key: &str) -> Option<&mut Option<&'a str>> {
-        Some(match key {
-            "name" => &mut self.name,
-            "arguments" => &mut self.arguments,
-            "cursor" => &mut self.cursor,
-            "protocolVersion" => &mut self.protocol_version,
-            "requestId" => &mut self.request_id,
-            "uri" => &mut self.uri,
-            "level" => &mut self.level,
-            "taskId" => &mut self.task_id,
-            "ref" => &mut self.reference,
-            "argument" => &mut self.argument,
-            "capabilities" => &mut self.capabilities,
-            "notifications" => &mut self.notifications,
-            "requestState" => &mut self.request_state,
-            "inputResponses" => &mut self.input_responses,
-            "_meta" => &mut self.meta.text,
-            _ => return None,
-        })
+    /// The text of a member. One that is `null` counts as absent, as some clients write it.
+    pub(crate) fn get(&self, key: &str) -> Option<&'a str> {
+        self.members.get(key).filter(|value| *value != "null")
     }
-}
 
-impl<'a> Meta<'a> {
-    fn span(&mut self, key: &str) -> Option<&mut Option<&'a str>> {
-        Some(match key {
-            "io.modelcontextprotocol/protocolVersion" => &mut self.protocol_version,
-            "io.modelcontextprotocol/clientCapabilities" => &mut self.capabilities,
-            "io.modelcontextprotocol/logLevel" => &mut self.log_level,
-            "progressToken" => &mut self.progress_token,
-            "gantry/priority" => &mut self.priority,
-            "gantry/idempotencyKey" => &mut self.idempotency_key,
-            _ => return None,
-        })
+    pub(crate) fn string(&self, key: &str) -> Option<Cow<'a, str>> {
+        self.get(key).and_then(json::string)
+    }
+
+    /// The text of a member of `_meta`.
+    pub(crate) fn meta(&self, key: &str) -> Option<&'a str> {
+        self.meta.get(key).filter(|value| *value != "null")
     }
 }
 

@@ -1,4 +1,4 @@
-//! What 2026-07-28 repeats of a body in HTTP headers: which arguments of a tool, and how a value is written there.
+//! The arguments of a tool that 2026-07-28 repeats in HTTP headers, and how a value is written there.
 //!
 //! A schema names an argument to be repeated with `x-mcp-header`; the header is then `Mcp-Param-<name>`. A value that a
 //! header cannot hold is written as `=?base64?…?=`.
@@ -7,7 +7,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::Value;
 use std::borrow::Cow;
 
-/// What the name of every header for an argument begins with.
+/// The beginning of the name of every header for an argument.
 pub const PARAM_PREFIX: &str = "Mcp-Param-";
 
 const ANNOTATION: &str = "x-mcp-header";
@@ -19,16 +19,16 @@ const ENCODED_END: &str = "?=";
 pub struct HeaderParam {
     /// The whole name of the header, as the schema writes it.
     pub header: String,
-    /// Where the argument is: the names of the properties that lead to it.
+    /// The names of the properties that lead to the argument.
     pub path: Vec<String>,
 }
 
 impl HeaderParam {
-    /// What the header must say for these arguments (the text of an object), not yet encoded; `None` when there is
-    /// nothing to repeat.
+    /// The value of the header for these arguments (the text of an object), not yet encoded; `None` when the argument is
+    /// absent.
     #[must_use]
     pub fn value<'a>(&self, arguments: &'a str) -> Option<Cow<'a, str>> {
-        let text = self.found(arguments)?;
+        let text = self.find(arguments)?;
         match text.as_bytes().first()? {
             b'"' => crate::raw::string(text),
             b'n' | b'{' | b'[' => None,
@@ -38,10 +38,10 @@ impl HeaderParam {
 
     /// Whether the argument is a text, which is compared letter by letter.
     pub(crate) fn is_text(&self, arguments: &str) -> bool {
-        self.found(arguments).is_some_and(|text| text.starts_with('"'))
+        self.find(arguments).is_some_and(|text| text.starts_with('"'))
     }
 
-    fn found<'a>(&self, arguments: &'a str) -> Option<&'a str> {
+    fn find<'a>(&self, arguments: &'a str) -> Option<&'a str> {
         self.path.iter().try_fold(arguments, |text, name| crate::raw::member(text, name))
     }
 }
@@ -74,7 +74,7 @@ fn walk(schema: &Value, path: &mut Vec<String>, found: &mut Vec<HeaderParam>) ->
                     path.pop();
                 }
             }
-            // What these hold is data, not schemas.
+            // These hold data, not schemas.
             ANNOTATION | "enum" | "const" | "default" | "examples" => {}
             _ if hides_annotation(value) => {
                 return Err(format!("{ANNOTATION} stands under {key:?}; it may only stand under properties"));

@@ -1,8 +1,8 @@
-//! MCP as raw JSON-RPC: Gantry as a server for any client of any protocol version.
+//! MCP as raw JSON-RPC, in every protocol version: Gantry as a server and as a client.
 //!
-//! **Invariant:** a message is scanned once for what could mean two things (`gantry_core::json::check`), its
-//! envelope is borrowed once, and everything else stays the text that came in. There is no typed model of MCP
-//! here, so no field is dropped, no number rewritten and no key moved on the way through.
+//! **Invariant:** a message is scanned once (`gantry_core::json::Object::scan`); later stages use the spans of that scan,
+//! and everything else stays the text that came in. There is no typed model of MCP here, so no field is dropped, no
+//! number rewritten and no key moved on the way through.
 //!
 //! Two eras are alive and share one endpoint. In the *legacy* versions a client shakes hands (`initialize`) and
 //! then owns a session; since 2026-07-28, the *modern* one, every request carries its version and its
@@ -23,6 +23,6 @@ pub use exchange::{ForwardMethod, RequestContext};
 pub use gantry_core::raw;
 pub use server::{
     Body, Change, ChangeNotice, EventStream, Features, ForwardRequest, Handler, Options, Outcome, Receipt,
-    Server, ServerInfo, Session,
+    Server, Session,
 };
 pub use version::Version;

@@ -12,7 +12,7 @@ pub(crate) const TOOL_NAME_BYTES: usize = 256;
 pub(crate) const EXCERPT_CHARS: usize = 80;
 /// One line on stdio.
 pub const LINE_BYTES: usize = 16 * 1024 * 1024;
-/// What is read from stdio at once.
+/// Bytes that one read from stdio takes.
 pub(crate) const READ_BUFFER_BYTES: usize = 64 * 1024;
 /// Requests that run at once on one stdio connection; one more is refused.
 pub(crate) const STDIO_IN_FLIGHT: usize = 256;

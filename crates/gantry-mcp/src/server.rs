@@ -29,9 +29,7 @@ mod sse;
 mod stdio;
 
 pub use body::{Body, EventStream};
-pub use handler::{
-    Change, ChangeNotice, Features, ForwardRequest, Handler, Outcome, Receipt, ServerInfo, Session,
-};
+pub use handler::{Change, ChangeNotice, Features, ForwardRequest, Handler, Outcome, Receipt, Session};
 
 use crate::{
     ErrorObject, Version,
@@ -40,9 +38,7 @@ use crate::{
 };
 use ::http::{HeaderMap, StatusCode};
 use event_log::LogBudget;
-use listen::ListenRequest;
 use pending_input::PendingInputs;
-use request::{Operation, ParsedRequest};
 use request_task::RunningRequest;
 use response::{ResponseContext, ResponseWriter};
 use session::{LegacySession, ResponseMode};
@@ -74,18 +70,11 @@ pub struct Options {
     pub max_sessions: usize,
     /// How long an HTTP session may go without a request.
     pub session_idle: Duration,
-    /// How long a modern client may keep a list before it asks again.
-    pub list_ttl: Duration,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self {
-            max_sessions: limits::SESSIONS,
-            session_idle: limits::SESSION_IDLE,
-            // Clients that do not listen are not told when a list changes, so it must not be kept.
-            list_ttl: Duration::ZERO,
-        }
+        Self { max_sessions: limits::SESSIONS, session_idle: limits::SESSION_IDLE }
     }
 }
 
@@ -110,12 +99,11 @@ struct Inner {
     /// The number of the last client; 0 is no client.
     clients: AtomicU64,
     log_budget: Arc<LogBudget>,
-    ignored: AtomicU64,
 }
 
 impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Server").field("sessions", &self.sessions()).finish_non_exhaustive()
+        f.debug_struct("Server").field("sessions", &self.inner.sessions.len()).finish_non_exhaustive()
     }
 }
 
@@ -144,23 +132,14 @@ impl Reply {
     }
 }
 
-impl fmt::Debug for Reply {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reply")
-            .field("status", &self.status)
-            .field("text", &self.text)
-            .finish_non_exhaustive()
-    }
-}
-
 impl Server {
-    /// A server that notifies its clients of these changes. A client that reads them too slowly is told that every list
-    /// has changed.
+    /// A server that notifies its clients of these changes. A client that reads them too slowly is notified that
+    /// every list has changed. `server_info` has its name, title and version, the text of an object.
     #[must_use]
-    pub fn new(info: &ServerInfo, changes: broadcast::Receiver<ChangeNotice>, options: &Options) -> Self {
+    pub fn new(server_info: String, changes: broadcast::Receiver<ChangeNotice>, options: &Options) -> Self {
         let inner = Inner {
             changes,
-            writer: ResponseWriter::new(info, options.list_ttl),
+            writer: ResponseWriter { server_info },
             sessions: Sessions::new(options.max_sessions, options.session_idle),
             sse_connections: SseConnections::default(),
             connections: Arc::new(Semaphore::new(limits::CONNECTIONS)),
@@ -169,21 +148,8 @@ impl Server {
             close_streams: CancellationToken::new(),
             clients: AtomicU64::new(0),
             log_budget: Arc::new(LogBudget { used: AtomicUsize::new(0), limit: limits::REPLAY_BYTES }),
-            ignored: AtomicU64::new(0),
         };
         Self { inner: Arc::new(inner) }
-    }
-
-    /// The number of open HTTP sessions.
-    #[must_use]
-    pub fn sessions(&self) -> usize {
-        self.inner.sessions.len()
-    }
-
-    /// The number of responses of clients that were dropped because no request was pending for them.
-    #[must_use]
-    pub fn ignored(&self) -> u64 {
-        self.inner.ignored.load(Ordering::Relaxed)
     }
 
     /// Closes HTTP sessions that were idle for too long, and drops requests whose clients did not come back with input
@@ -223,7 +189,6 @@ impl Server {
     /// Ends an HTTP session that was removed.
     fn terminate(&self, session: &HttpSession) {
         session.logs.end_all();
-        session.stream.close();
         self.close_session(Arc::clone(&session.legacy.session));
     }
 
@@ -258,9 +223,8 @@ impl Server {
                 }
             }
             Message::Response(response) => {
-                if !legacy.client_requests.respond(response) {
-                    self.ignore_response();
-                }
+                let is_pending = legacy.client_requests.respond(response);
+                tracing::trace!(is_pending, "an MCP client has sent a response");
             }
             Message::Request(_) | Message::Batch(_) => {}
         }
@@ -298,7 +262,7 @@ impl Server {
         legacy: &Arc<LegacySession>,
         request: Request<'_>,
     ) -> String {
-        let request = match self.parse_legacy(handler, legacy, request) {
+        let request = match legacy::parse(request, legacy, handler) {
             Ok(request) => request,
             Err(reply) => return reply.text,
         };
@@ -309,15 +273,6 @@ impl Server {
             }
             Err(error) => failure(Some(&request.id), &error),
         }
-    }
-
-    fn parse_legacy(
-        &self,
-        handler: &dyn Handler,
-        legacy: &LegacySession,
-        request: Request<'_>,
-    ) -> Result<ParsedRequest, Reply> {
-        legacy::parse(request, legacy.version, &legacy.settings, || handler.features())
     }
 
     /// Checks a modern request and answers `server/discover`; `None` if it is to be parsed further. Transports without
@@ -338,20 +293,6 @@ impl Server {
         })
     }
 
-    fn parse_modern(&self, handler: &dyn Handler, request: &Request<'_>) -> Result<ParsedRequest, Reply> {
-        let (version, params) = (Version::MODERN, &request.params);
-        let operation = Operation::read(&request.method, params, version, || handler.features());
-        let operation =
-            operation.map_err(|error| Reply::error(modern::status(&error), Some(&request.id), &error))?;
-        let id = request.id.clone().into_owned();
-        Ok(ParsedRequest { id, version, operation, options: params.options() })
-    }
-
-    fn parse_listen(&self, handler: &dyn Handler, request: &Request<'_>) -> Result<ListenRequest, Reply> {
-        ListenRequest::read(&request.params, &request.id, &handler.features())
-            .map_err(|error| Reply::error(modern::status(&error), Some(&request.id), &error))
-    }
-
     /// The response to `initialize`.
     fn welcome(&self, handler: &dyn Handler, id: &Id<'_>, version: Version) -> Reply {
         let instructions = handler.instructions();
@@ -368,11 +309,6 @@ impl Server {
             Err(error) => Reply::error(StatusCode::OK, Some(id), &error),
         };
         Reply { receipt: outcome.receipt, ..reply }
-    }
-
-    fn ignore_response(&self) {
-        self.inner.ignored.fetch_add(1, Ordering::Relaxed);
-        tracing::debug!("an MCP client sent a response for which no request is pending");
     }
 }
 

@@ -42,7 +42,7 @@ impl Version {
         Self::ALL.into_iter().find(|version| version.as_str() == text)
     }
 
-    /// What `initialize` answers to a client that asks for `asked`.
+    /// The version that `initialize` leads to for a client that asks for `asked`.
     ///
     /// The modern version cannot be had by a handshake, so it is answered like an unknown one.
     #[must_use]

@@ -19,7 +19,7 @@ mod tools;
 mod waiting;
 
 use crate::error::ApiError;
-use crate::{App, doors, openapi, page};
+use crate::{App, endpoints, openapi, page};
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;
@@ -83,13 +83,13 @@ pub fn router(app: App) -> Router {
         router = router.route(path, methods);
     }
     router
-        .route("/mcp/{project}", any(doors::serve_project))
-        .route("/mcp/{project}/agents/{agent}", any(doors::serve_agent))
-        .route("/sse", get(doors::open_sse))
-        .route("/messages", post(doors::take_message))
-        .route("/ws", any(doors::open_socket))
-        .route("/ws/{project}", any(doors::open_project_socket))
-        .route("/ws/{project}/agents/{agent}", any(doors::open_agent_socket))
+        .route("/mcp/{project}", any(endpoints::serve_project))
+        .route("/mcp/{project}/agents/{agent}", any(endpoints::serve_agent))
+        .route("/sse", get(endpoints::open_sse))
+        .route("/messages", post(endpoints::take_message))
+        .route("/ws", any(endpoints::open_socket))
+        .route("/ws/{project}", any(endpoints::open_project_socket))
+        .route("/ws/{project}/agents/{agent}", any(endpoints::open_agent_socket))
         .route("/", get(health::page))
         .route("/approvals", get(page::show))
         .route("/approvals/{id}", get(page::show))

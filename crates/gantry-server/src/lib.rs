@@ -1,4 +1,4 @@
-//! The doors over HTTP: the API, MCP, metrics and health, each in front of the same projects.
+//! The HTTP endpoints: the API, MCP, metrics and health, each in front of the same projects.
 //!
 //! A request passes three gates before any handler sees it: the shape and origin of the request (`guard.rs`), who
 //! sends it (`auth.rs`), and, for calls, the pipeline itself. The command line uses the same API in its own process
@@ -6,7 +6,7 @@
 
 pub mod api;
 pub mod auth;
-mod doors;
+mod endpoints;
 mod error;
 mod guard;
 mod listen;
@@ -47,7 +47,7 @@ impl std::fmt::Debug for App {
 }
 
 impl App {
-    /// The doors of these projects, open until `stop` fires.
+    /// The endpoints of these projects, open until `stop` fires.
     #[must_use]
     pub fn new(projects: Arc<Projects>, parse_server: Arc<ParseServer>, stop: CancellationToken) -> Self {
         let mcp = mcp::endpoint(&projects);
@@ -60,7 +60,7 @@ impl App {
         self.mcp.shutdown().await;
     }
 
-    /// The projects behind the doors.
+    /// The projects behind the endpoints.
     #[must_use]
     pub fn projects(&self) -> &Arc<Projects> {
         &self.projects

@@ -3,7 +3,7 @@
 use crate::auth::Keys;
 use crate::error::ApiError;
 use crate::guard::Guard;
-use crate::{App, api, doors, page};
+use crate::{App, api, endpoints, page};
 use axum::Router;
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
@@ -184,7 +184,7 @@ impl Gate {
         };
         // The door that agents use most needs no routing.
         if request.uri().path() == "/mcp" {
-            return doors::serve_default(&self.app, identity, request.map(Body::new)).await;
+            return endpoints::serve_default(&self.app, identity, request.map(Body::new)).await;
         }
         request.extensions_mut().insert(identity);
         let service = TowerToHyperService::new(self.router.clone());

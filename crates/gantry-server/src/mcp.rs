@@ -7,8 +7,9 @@ mod tasks;
 
 use crate::Identity;
 use gantry_mcp::exchange::BoxFuture;
-use gantry_mcp::{ErrorObject, Features, Handler, Server, ServerInfo};
+use gantry_mcp::{ErrorObject, Features, Handler, Server};
 use gantry_runtime::Projects;
+use serde_json::json;
 use session::ClientSession;
 use std::any::Any;
 use std::sync::Arc;
@@ -16,12 +17,8 @@ use std::sync::Arc;
 /// The MCP server in front of these projects.
 #[must_use]
 pub fn endpoint(projects: &Projects) -> Server {
-    let info = ServerInfo {
-        name: "gantry".into(),
-        title: Some("Gantry".into()),
-        version: env!("CARGO_PKG_VERSION").into(),
-    };
-    Server::new(&info, projects.services().changes(), &gantry_mcp::Options::default())
+    let info = json!({ "name": "gantry", "title": "Gantry", "version": env!("CARGO_PKG_VERSION") });
+    Server::new(info.to_string(), projects.services().changes(), &gantry_mcp::Options::default())
 }
 
 /// A client of the MCP endpoint of a project or of an agent.

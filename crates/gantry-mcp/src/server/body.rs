@@ -65,36 +65,28 @@ impl EventStream {
     }
 }
 
-/// One event and what goes with it.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Framed<'a> {
-    pub(super) id: Option<fmt::Arguments<'a>>,
-    pub(super) retry_ms: Option<u32>,
-    pub(super) data: &'a str,
-}
-
 /// The text of an event.
-pub(super) fn event(framed: Framed<'_>) -> Bytes {
-    let mut out = String::with_capacity(96 + framed.data.len());
-    if let Some(id) = framed.id {
+pub(super) fn event(id: Option<fmt::Arguments<'_>>, retry_ms: Option<u32>, data: &str) -> Bytes {
+    let mut out = String::with_capacity(96 + data.len());
+    if let Some(id) = id {
         writeln!(out, "id: {id}").unwrap_or_default();
     }
-    if let Some(retry) = framed.retry_ms {
+    if let Some(retry) = retry_ms {
         writeln!(out, "retry: {retry}").unwrap_or_default();
     }
     // An event without data is no message.
-    if !framed.data.is_empty() {
+    if !data.is_empty() {
         out.push_str("event: message\n");
     }
     out.push_str("data: ");
-    write_line(&mut out, framed.data);
+    write_line(&mut out, data);
     out.push_str("\n\n");
     Bytes::from(out)
 }
 
 /// The text of an event that is a message and nothing else.
 pub(super) fn message(data: &str) -> Bytes {
-    event(Framed { id: None, retry_ms: None, data })
+    event(None, None, data)
 }
 
 /// Between the tokens of JSON a blank means the same as a line end, which would break the event in two.

@@ -79,7 +79,7 @@ impl SessionSettings {
     }
 }
 
-/// What the client wants while this request runs.
+/// The options of one request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct RequestOptions {
     /// Its token for progress, as JSON text.
@@ -107,7 +107,7 @@ pub(super) enum Delivery {
     Required,
 }
 
-/// What the gateway sends to the client before the response.
+/// Anything that the client is sent before the response.
 #[derive(Debug)]
 pub(super) enum Outgoing {
     /// The text of a message.

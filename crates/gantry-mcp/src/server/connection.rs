@@ -9,7 +9,7 @@ use super::{
     dispatch::ModernClient,
     in_flight::{InFlightGuard, InFlightRequests, too_many},
     legacy,
-    listen::Listening,
+    listen::{ListenRequest, Listening},
     modern, no_batches,
     notifications::NotificationFeed,
     request_task::{Next, RequestTask},
@@ -158,9 +158,8 @@ impl Connection {
                 Ok(())
             }
             Ok(message @ Message::Response(_)) => {
-                match &self.legacy {
-                    Some((legacy, _)) => self.server.accept(legacy, &message),
-                    None => self.server.ignore_response(),
+                if let Some((legacy, _)) = &self.legacy {
+                    self.server.accept(legacy, &message);
                 }
                 Ok(())
             }
@@ -180,7 +179,7 @@ impl Connection {
             }
             return Ok(Some(legacy::before_handshake(&request).text));
         };
-        let request = match self.server.parse_legacy(&*self.handler, legacy, request) {
+        let request = match legacy::parse(request, legacy, &*self.handler) {
             Ok(request) => request,
             Err(reply) => return Ok(Some(reply.text)),
         };
@@ -221,7 +220,7 @@ impl Connection {
         if request.method == "subscriptions/listen" {
             return self.listen(request).await;
         }
-        let parsed = match self.server.parse_modern(&*self.handler, request) {
+        let parsed = match modern::parse(request, &*self.handler) {
             Ok(parsed) => parsed,
             Err(reply) => return Ok(Some(reply.text)),
         };
@@ -239,10 +238,7 @@ impl Connection {
     }
 
     async fn listen(&mut self, request: &Request<'_>) -> Result<Option<String>, ErrorObject> {
-        let listen = match self.server.parse_listen(&*self.handler, request) {
-            Ok(listen) => listen,
-            Err(reply) => return Ok(Some(reply.text)),
-        };
+        let listen = ListenRequest::read(&request.params, &request.id, &self.handler.features())?;
         let session = self.session().await?;
         let permit = Arc::clone(&self.listens).try_acquire_owned().map_err(|_full| {
             let message =

@@ -5,11 +5,12 @@
 
 use super::{
     request::ResultKind,
-    response::{ResponseContext, ResponseWriter},
+    response::{PRIVATE, ResponseContext, ResponseWriter},
 };
 use crate::{ErrorObject, ForwardMethod, Version, error::code, raw};
+use gantry_core::json::{Object, write_string};
 use gantry_provider::client::TASKS_EXTENSION;
-use std::{borrow::Cow, fmt::Write as _};
+use std::borrow::Cow;
 
 /// The keys of `_meta` that belong to the protocol: a server's own are for Gantry alone.
 pub(super) const PROTOCOL_PREFIX: &str = "io.modelcontextprotocol/";
@@ -17,8 +18,6 @@ pub(super) const PROTOCOL_PREFIX: &str = "io.modelcontextprotocol/";
 const RESOURCE_NOT_FOUND: i32 = -32002;
 /// The code of older versions for a request that needs the user to open a URL first.
 const URL_ELICITATION_REQUIRED: i32 = -32042;
-
-type Members<'a> = Vec<(Cow<'a, str>, &'a str)>;
 
 /// Writes a result.
 ///
@@ -31,7 +30,7 @@ pub(super) fn write(
     writer: &ResponseWriter,
 ) -> Result<(), ErrorObject> {
     let result = result.trim_ascii();
-    let Some(members) = raw::members(result) else {
+    let Some(members) = Object::split(result) else {
         return Err(ErrorObject::new(code::INTERNAL_ERROR, "the server's result is not an object"));
     };
     check_result_type(&members, context)?;
@@ -43,13 +42,9 @@ pub(super) fn write(
     Ok(())
 }
 
-fn find<'a>(members: &Members<'a>, key: &str) -> Option<&'a str> {
-    members.iter().find(|(name, _)| name == key).map(|(_, value)| *value)
-}
-
 /// Refuses result types that the client does not know.
-fn check_result_type(members: &Members<'_>, context: &ResponseContext<'_>) -> Result<(), ErrorObject> {
-    let result_type = find(members, "resultType").and_then(raw::string);
+fn check_result_type(members: &Object<'_>, context: &ResponseContext<'_>) -> Result<(), ErrorObject> {
+    let result_type = members.string("resultType");
     match result_type.as_deref() {
         None | Some("complete") => Ok(()),
         Some("task")
@@ -66,47 +61,45 @@ fn check_result_type(members: &Members<'_>, context: &ResponseContext<'_>) -> Re
     }
 }
 
-/// The scope of everything that Gantry answers, as JSON text.
-const PRIVATE: &str = "\"private\"";
-
 fn write_modern(
     out: &mut String,
     result: &str,
-    members: &Members<'_>,
+    members: &Object<'_>,
     kind: ResultKind,
     writer: &ResponseWriter,
 ) {
-    let has = |key: &str| find(members, key).is_some();
+    let has = |key: &str| members.get(key).is_some();
     out.push('{');
     if !has("resultType") {
         out.push_str("\"resultType\":\"complete\"");
-        out.push_str(if members.is_empty() { "" } else { "," });
+        out.push_str(if members.iter().next().is_none() { "" } else { "," });
     }
     let mut hints = String::new();
     if kind == ResultKind::Forward(ForwardMethod::ReadResource) {
         if !has("ttlMs") {
-            write!(hints, ",\"ttlMs\":{}", writer.ttl_ms).unwrap_or_default();
+            hints.push_str(",\"ttlMs\":0");
         }
         if !has("cacheScope") {
             hints.push_str(",\"cacheScope\":\"private\"");
         }
     }
-    let meta = find(members, "_meta").map(|meta| own_meta(meta, &writer.server_info));
+    let meta = members.get("_meta").map(|meta| own_meta(meta, &writer.server_info));
     // Gantry decides which clients see a result, also where its server lets every client see it.
-    let is_public = find(members, "cacheScope").is_some_and(|scope| scope != PRIVATE);
+    let is_public = members.get("cacheScope").is_some_and(|scope| scope != PRIVATE);
     if meta.is_some() || is_public {
         let changed = |key: &str, value| match key {
             "_meta" => meta.as_deref().unwrap_or(value),
             "cacheScope" => PRIVATE,
             _ => value,
         };
-        write_members(out, members.iter().map(|(key, value)| (&**key, changed(key, value))));
+        write_members(out, members.iter().map(|(key, value)| (key, changed(key, value))));
     } else {
         out.push_str(result.get(1..result.len().saturating_sub(1)).unwrap_or_default());
     }
     out.push_str(&hints);
     if meta.is_none() {
-        writer.write_meta(out);
+        out.push_str(",\"_meta\":");
+        out.push_str(&writer.meta());
     }
     out.push('}');
 }
@@ -116,7 +109,7 @@ fn write_members<'a>(out: &mut String, members: impl Iterator<Item = (&'a str, &
         if at > 0 {
             out.push(',');
         }
-        gantry_core::json::write_string(out, key);
+        write_string(out, key);
         out.push(':');
         out.push_str(value);
     }
@@ -131,7 +124,7 @@ fn foreign_meta(meta: &str) -> String {
     raw::without(meta, |key| key.starts_with(PROTOCOL_PREFIX))
 }
 
-fn write_legacy(out: &mut String, result: &str, members: &Members<'_>, context: &ResponseContext<'_>) {
+fn write_legacy(out: &mut String, result: &str, members: &Object<'_>, context: &ResponseContext<'_>) {
     let kept: Vec<Option<Cow<'_, str>>> =
         members.iter().map(|(key, value)| legacy_member(key, value, context)).collect();
     if kept.iter().all(|value| matches!(value, Some(Cow::Borrowed(_)))) {
@@ -140,7 +133,7 @@ fn write_legacy(out: &mut String, result: &str, members: &Members<'_>, context: 
     }
     out.push('{');
     let kept = members.iter().zip(&kept);
-    write_members(out, kept.filter_map(|((key, _), value)| Some((&**key, value.as_deref()?))));
+    write_members(out, kept.filter_map(|((key, _), value)| Some((key, value.as_deref()?))));
     out.push('}');
 }
 

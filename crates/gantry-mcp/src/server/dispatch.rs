@@ -3,21 +3,15 @@
 use super::{
     Reply, Server,
     connected_client::{ClientMode, ConnectedClient},
-    handler::{ForwardRequest, Handler, Outcome, Session},
+    handler::{Handler, Session},
     modern,
     pending_input::{ParkKey, Resumed},
-    request::{Operation, ParsedRequest},
+    request::ParsedRequest,
     request_task::{RequestTask, RunningRequest},
     session::{LegacySession, ResponseMode},
 };
-use crate::{
-    ErrorObject, Version,
-    envelope::Request,
-    error::code,
-    exchange::{BoxFuture, RequestContext},
-};
-use futures_util::FutureExt as _;
-use std::{panic::AssertUnwindSafe, sync::Arc};
+use crate::{ErrorObject, envelope::Request};
+use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 /// The client and the session of a modern request.
@@ -42,14 +36,11 @@ impl Server {
             ResponseMode::Stream => ClientMode::Legacy(Arc::clone(legacy)),
             ResponseMode::Single => ClientMode::ResponseOnly,
         };
-        let ParsedRequest { id, version, operation, options } = request;
+        let ParsedRequest { id, operation, options } = request;
         let channel = ConnectedClient::new(Arc::clone(&legacy.capabilities), legacy.number, mode, options);
-        let kind = operation.result_kind();
-        let context = RequestContext { client: Arc::clone(&channel.0) as _, cancel: cancel.clone() };
         let session = Arc::clone(&legacy.session);
-        let work = work(session, operation, version, Some(Arc::clone(legacy)), context);
-        let running = RunningRequest::new(work, channel, cancel, kind, version);
-        RequestTask { server: self.clone(), id, running: Some(Box::new(running)), park_key: None }
+        let running = RunningRequest::start(session, operation, Some(Arc::clone(legacy)), channel, cancel);
+        RequestTask { server: self.clone(), id, running: Some(running), park_key: None }
     }
 
     /// Starts a modern request, or resumes the one that waits for the input in this one.
@@ -59,14 +50,13 @@ impl Server {
         parsed: ParsedRequest,
         request: &Request<'_>,
     ) -> Result<RequestTask, Reply> {
-        let ParsedRequest { id, version, operation, mut options } = parsed;
+        let ParsedRequest { id, operation, mut options } = parsed;
         let may_ask_for_input = operation.may_ask_for_input();
         let mut park_key = None;
         if may_ask_for_input {
             let params = &request.params;
-            let refused =
-                |error: ErrorObject| Reply::error(modern::status(&error), Some(&request.id), &error);
-            options.responses = params.input_responses.map(str::to_owned);
+            let refused = |error: ErrorObject| modern::refuse(request, &error);
+            options.responses = params.get("inputResponses").map(str::to_owned);
             let key = ParkKey::new(client.handler, &request.method, params.object_text());
             let inputs = &self.inner.pending_inputs;
             let mut state = params.state().map_err(refused)?;
@@ -91,40 +81,7 @@ impl Server {
         let capabilities = Arc::new(request.params.request_capabilities());
         let mode = ClientMode::Modern { may_ask_for_input };
         let channel = ConnectedClient::new(capabilities, client.number, mode, options);
-        let kind = operation.result_kind();
-        let context = RequestContext { client: Arc::clone(&channel.0) as _, cancel: client.cancel.clone() };
-        let work = work(client.session, operation, version, None, context);
-        let running = RunningRequest::new(work, channel, client.cancel, kind, version);
-        Ok(RequestTask { server: self.clone(), id, running: Some(Box::new(running)), park_key })
+        let running = RunningRequest::start(client.session, operation, None, channel, client.cancel);
+        Ok(RequestTask { server: self.clone(), id, running: Some(running), park_key })
     }
-}
-
-/// Runs an operation. A handler that panics costs its own request and nothing else.
-fn work(
-    session: Arc<dyn Session>,
-    operation: Operation,
-    version: Version,
-    legacy: Option<Arc<LegacySession>>,
-    context: RequestContext,
-) -> BoxFuture<'static, Outcome> {
-    let work = async move {
-        match operation {
-            Operation::List(kind) => session.list(kind, version).await.into(),
-            Operation::Call(call, meta) => session.call_tool(*call, meta, version, context).await,
-            Operation::Forward { method, params, meta, change } => {
-                let result = session.request(ForwardRequest { method, params, meta, context }).await;
-                if let (Ok(_), Some(legacy), Some(change)) = (&result, legacy, change) {
-                    legacy.settings.apply(change);
-                }
-                result.map(Into::into).into()
-            }
-        }
-    };
-    Box::pin(AssertUnwindSafe(work).catch_unwind().map(|outcome| {
-        outcome.unwrap_or_else(|_panic| {
-            tracing::error!("the handler of an MCP request panicked");
-            let message = "internal error; the call may have had an effect";
-            Err(ErrorObject::new(code::INTERNAL_ERROR, message)).into()
-        })
-    }))
 }

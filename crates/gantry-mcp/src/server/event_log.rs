@@ -7,16 +7,11 @@
 //! kept while their request runs, regardless of limits. Other messages are not replayed. When the events of all sessions
 //! are too large, streams that have ended are dropped early.
 
-use super::{
-    body::{Framed, event},
-    connected_client::Delivery,
-    handler::Receipt,
-};
+use super::{body::event, connected_client::Delivery, handler::Receipt};
 use crate::limits::{RETRY_MS, SESSION_STREAMS, STREAM_BYTES, STREAM_EVENTS};
 use bytes::Bytes;
 use std::{
     collections::{BTreeMap, VecDeque},
-    fmt,
     pin::pin,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -52,11 +47,10 @@ pub(super) struct EventLogs {
     budget: Arc<LogBudget>,
 }
 
-#[derive(Default)]
 struct State {
     streams: BTreeMap<u64, Stream>,
+    /// The number of the last stream.
     last: u64,
-    is_over: bool,
 }
 
 #[derive(Default)]
@@ -91,7 +85,8 @@ pub(super) struct EventPosition {
 impl EventLogs {
     pub(super) fn new(budget: Arc<LogBudget>) -> Arc<Self> {
         let tag = Uuid::new_v4().simple().to_string();
-        Arc::new(Self { tag, state: Mutex::default(), budget })
+        let streams = BTreeMap::from([(SESSION_STREAM, Stream::default())]);
+        Arc::new(Self { tag, state: Mutex::new(State { streams, last: SESSION_STREAM }), budget })
     }
 
     /// Begins the stream of a request.
@@ -111,15 +106,12 @@ impl EventLogs {
 
     /// Adds a message to a stream. The receipt is awaited right before the message is sent for the first time.
     pub(super) fn push(&self, stream: u64, message: &str, delivery: Delivery, receipt: Option<Receipt>) {
-        let write = |id: fmt::Arguments<'_>| event(Framed { id: Some(id), retry_ms: None, data: message });
-        self.add(stream, delivery, receipt, write);
+        self.add(stream, None, message, delivery, receipt);
     }
 
     /// Adds an event without a message, so that the client has an id to come back with before the first message.
     pub(super) fn prime(&self, stream: u64) {
-        let write =
-            |id: fmt::Arguments<'_>| event(Framed { id: Some(id), retry_ms: Some(RETRY_MS), data: "" });
-        self.add(stream, Delivery::BestEffort, None, write);
+        self.add(stream, Some(RETRY_MS), "", Delivery::BestEffort, None);
     }
 
     /// Ends a stream. It can still be resumed for a while.
@@ -141,7 +133,6 @@ impl EventLogs {
     /// Ends and drops all streams: the session is over.
     pub(super) fn end_all(&self) {
         let mut state = self.lock();
-        state.is_over = true;
         while let Some(stream) = state.streams.keys().next().copied() {
             self.remove(&mut state, stream);
         }
@@ -161,9 +152,6 @@ impl EventLogs {
     /// A reader of the events after a position. It replaces the current reader of the stream.
     pub(super) fn read(self: &Arc<Self>, position: EventPosition) -> Option<EventReader> {
         let mut state = self.lock();
-        if position.stream == SESSION_STREAM && !state.is_over {
-            state.streams.entry(SESSION_STREAM).or_default();
-        }
         let stream = state.streams.get_mut(&position.stream)?;
         stream.reader += 1;
         stream.sent = position.event;
@@ -188,20 +176,12 @@ impl EventLogs {
         stream.can_resume_after(position.event).then_some(position)
     }
 
-    fn add(
-        &self,
-        to: u64,
-        delivery: Delivery,
-        receipt: Option<Receipt>,
-        write: impl FnOnce(fmt::Arguments<'_>) -> Bytes,
-    ) {
+    fn add(&self, to: u64, retry_ms: Option<u32>, data: &str, delivery: Delivery, receipt: Option<Receipt>) {
         let mut state = self.lock();
-        if to == SESSION_STREAM && !state.is_over {
-            state.streams.entry(SESSION_STREAM).or_default();
-        }
         let Some(stream) = state.streams.get_mut(&to) else { return };
         stream.last += 1;
-        let (number, bytes) = (stream.last, write(format_args!("{}-{to}-{}", self.tag, stream.last)));
+        let number = stream.last;
+        let bytes = event(Some(format_args!("{}-{to}-{number}", self.tag)), retry_ms, data);
         self.budget.used.fetch_add(bytes.len(), Relaxed);
         stream.events.push_back(Event { number, bytes, delivery, receipt });
         stream.trim(&self.budget);
@@ -299,6 +279,12 @@ impl EventReader {
                 Poll::Pending => changed.await,
             }
         }
+    }
+
+    /// Whether no other reader has replaced this one and the stream is still there.
+    pub(super) fn is_current(&self) -> bool {
+        let state = self.logs.lock();
+        state.streams.get(&self.position.stream).is_some_and(|stream| stream.reader == self.reader)
     }
 
     fn poll(&self) -> Poll {

@@ -20,7 +20,7 @@ pub trait Handler: Any + Send + Sync {
     /// Advice to the model on how to use this server.
     fn instructions(&self) -> Option<String>;
 
-    /// What there is besides tools.
+    /// The features besides tools.
     fn features(&self) -> Features;
 
     /// Opens a session: a client sent `initialize` over HTTP, or its first request on a connection of its own.
@@ -67,7 +67,7 @@ pub trait Session: Send + Sync {
     fn close(&self) -> BoxFuture<'_, ()>;
 }
 
-/// What came of a request.
+/// The outcome of a request.
 pub struct Outcome {
     /// The text of a result object of any protocol version, or the error. A result is changed only where the client's
     /// version needs it.
@@ -90,14 +90,4 @@ impl From<Result<Arc<str>, ErrorObject>> for Outcome {
     fn from(result: Result<Arc<str>, ErrorObject>) -> Self {
         Self { result, receipt: None }
     }
-}
-
-/// This server's own name and version.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ServerInfo {
-    /// The name for programs.
-    pub name: String,
-    /// The name for people.
-    pub title: Option<String>,
-    pub version: String,
 }

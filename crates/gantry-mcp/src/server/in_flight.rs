@@ -10,16 +10,9 @@ use tokio_util::sync::CancellationToken;
 /// All requests in flight of one session or connection.
 #[derive(Debug, Clone)]
 pub(super) struct InFlightRequests {
-    shared: Arc<Mutex<HashMap<Box<str>, Entry>>>,
+    shared: Arc<Mutex<HashMap<Box<str>, CancellationToken>>>,
     all: CancellationToken,
     limit: usize,
-}
-
-#[derive(Debug)]
-struct Entry {
-    cancel: CancellationToken,
-    /// Whether the client has cancelled it and must not be sent a response.
-    cancelled_by_client: bool,
 }
 
 impl InFlightRequests {
@@ -29,8 +22,8 @@ impl InFlightRequests {
 
     /// Registers a request until the guard is dropped.
     pub(super) fn begin(&self, id: &Id<'_>) -> Result<InFlightGuard, ErrorObject> {
-        let key: Box<str> = id.key().into();
-        let mut entries = lock(&self.shared);
+        let key: Box<str> = id.key().as_ref().into();
+        let mut entries = self.lock();
         if entries.contains_key(&key) {
             let message = "a request with this id is still running; use a new id for every request";
             return Err(ErrorObject::invalid_request(message));
@@ -39,16 +32,14 @@ impl InFlightRequests {
             return Err(too_many(self.limit));
         }
         let cancel = self.all.child_token();
-        entries.insert(key.clone(), Entry { cancel: cancel.clone(), cancelled_by_client: false });
-        drop(entries);
-        Ok(InFlightGuard { shared: Arc::clone(&self.shared), key, cancel })
+        entries.insert(key.clone(), cancel.clone());
+        Ok(InFlightGuard { requests: self.clone(), key, cancel })
     }
 
     /// Cancels one request for the client. An unknown id is no error: the response may have crossed the cancellation.
     pub(super) fn cancel(&self, id: &Id<'_>) {
-        if let Some(entry) = lock(&self.shared).get_mut(id.key()) {
-            entry.cancelled_by_client = true;
-            entry.cancel.cancel();
+        if let Some(cancel) = self.lock().get(id.key().as_ref()) {
+            cancel.cancel();
         }
     }
 
@@ -58,14 +49,19 @@ impl InFlightRequests {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        lock(&self.shared).is_empty()
+        self.lock().is_empty()
+    }
+
+    /// Every change to the map is one call, so a panic of another thread leaves it whole.
+    fn lock(&self) -> MutexGuard<'_, HashMap<Box<str>, CancellationToken>> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// One request in flight.
 #[derive(Debug)]
 pub(super) struct InFlightGuard {
-    shared: Arc<Mutex<HashMap<Box<str>, Entry>>>,
+    requests: InFlightRequests,
     key: Box<str>,
     cancel: CancellationToken,
 }
@@ -75,14 +71,15 @@ impl InFlightGuard {
         self.cancel.clone()
     }
 
+    /// Whether the client has cancelled the request and must not be sent a response.
     pub(super) fn is_cancelled_by_client(&self) -> bool {
-        lock(&self.shared).get(&self.key).is_some_and(|entry| entry.cancelled_by_client)
+        self.cancel.is_cancelled() && !self.requests.all.is_cancelled()
     }
 }
 
 impl Drop for InFlightGuard {
     fn drop(&mut self) {
-        lock(&self.shared).remove(&self.key);
+        self.requests.lock().remove(&self.key);
     }
 }
 
@@ -90,9 +87,4 @@ impl Drop for InFlightGuard {
 pub(super) fn too_many(limit: usize) -> ErrorObject {
     let message = format!("{limit} requests are running already; wait until one of them is answered");
     ErrorObject::invalid_request(message)
-}
-
-/// Every change to the map is one call, so a panic of another thread leaves it whole.
-fn lock(shared: &Mutex<HashMap<Box<str>, Entry>>) -> MutexGuard<'_, HashMap<Box<str>, Entry>> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -2,13 +2,14 @@
 
 use super::{
     Reply,
-    connected_client::{SessionSettings, SettingChange},
-    handler::Features,
+    connected_client::SettingChange,
+    handler::Handler,
     request::{Operation, ParsedRequest},
     response,
+    session::LegacySession,
 };
 use crate::{
-    ErrorObject, Version,
+    ErrorObject,
     envelope::{Id, Notification, Request},
     limits::SUBSCRIPTIONS,
 };
@@ -20,11 +21,10 @@ use http::StatusCode;
 /// The response, where the request needs no work.
 pub(super) fn parse(
     request: Request<'_>,
-    version: Version,
-    settings: &SessionSettings,
-    features: impl FnOnce() -> Features,
+    legacy: &LegacySession,
+    handler: &dyn Handler,
 ) -> Result<ParsedRequest, Reply> {
-    let Request { id, method, params } = request;
+    let (Request { id, method, params }, settings) = (request, &legacy.settings);
     let refuse = |error: &ErrorObject| Reply::error(StatusCode::OK, Some(&id), error);
     match &*method {
         "ping" => return Err(Reply::ok(response::empty(&id))),
@@ -34,7 +34,8 @@ pub(super) fn parse(
         }
         _ => {}
     }
-    let operation = Operation::read(&method, &params, version, features).map_err(|error| refuse(&error))?;
+    let operation = Operation::read(&method, &params, legacy.version, handler);
+    let operation = operation.map_err(|error| refuse(&error))?;
     if let Operation::Forward { change: Some(change), .. } = &operation {
         // The handler gets one subscription per resource.
         let is_done = match change {
@@ -51,7 +52,7 @@ pub(super) fn parse(
             return Err(refuse(&ErrorObject::invalid_request(message)));
         }
     }
-    Ok(ParsedRequest { id: id.into_owned(), version, operation, options: params.options() })
+    Ok(ParsedRequest { id: id.into_owned(), operation, options: params.options() })
 }
 
 /// The response on a connection before its handshake. Only `ping` may come so early.
@@ -68,5 +69,5 @@ pub(super) fn cancelled<'a>(notification: &Notification<'a>) -> Option<Id<'a>> {
     if notification.method != "notifications/cancelled" {
         return None;
     }
-    notification.params.request_id.and_then(Id::parse)
+    notification.params.get("requestId").and_then(Id::parse)
 }

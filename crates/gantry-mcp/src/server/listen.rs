@@ -5,6 +5,7 @@ use super::{
     body::{Source, message},
     handler::{Features, ForwardRequest, Session},
     notifications::{Interest, ListenFilter, NotificationFeed},
+    response::present_members,
 };
 use crate::{
     ErrorObject,
@@ -34,7 +35,7 @@ impl ListenRequest {
     /// # Errors
     /// There is no filter, or it is not one.
     pub(super) fn read(params: &Params<'_>, id: &Id<'_>, features: &Features) -> Result<Self, ErrorObject> {
-        let Some(sent) = params.notifications.filter(|text| text.starts_with('{')) else {
+        let Some(sent) = params.get("notifications").filter(|text| text.starts_with('{')) else {
             return Err(ErrorObject::invalid_params("subscriptions/listen needs notifications, an object"));
         };
         let wants = |key: &str| raw::member(sent, key) == Some("true");
@@ -190,13 +191,12 @@ async fn forward(session: &dyn Session, method: ForwardMethod, uri: &str) -> Res
 fn acknowledged(filter: &ListenFilter, watched: &[String]) -> String {
     let uris: Vec<String> = watched.iter().map(|uri| raw::quoted(uri)).collect();
     let uris = format!("[{}]", uris.join(","));
-    let members = [
+    let granted = present_members([
         ("toolsListChanged", filter.tools.then_some("true")),
         ("promptsListChanged", filter.prompts.then_some("true")),
         ("resourcesListChanged", filter.resources.then_some("true")),
         ("resourceSubscriptions", (!watched.is_empty()).then_some(uris.as_str())),
-    ];
-    let granted = raw::object(members.iter().filter_map(|(key, value)| Some((*key, (*value)?))));
+    ]);
     let params = raw::object([("notifications", granted.as_str())]);
     filter.notification("notifications/subscriptions/acknowledged", &params)
 }

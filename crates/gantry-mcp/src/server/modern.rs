@@ -3,6 +3,11 @@
 //! Over HTTP some of the body is repeated in headers, so that proxies can route without reading it. A request whose
 //! headers differ from its body is refused: a proxy would judge the headers, and Gantry would run the body.
 
+use super::{
+    Reply,
+    handler::Handler,
+    request::{Operation, ParsedRequest},
+};
 use crate::{
     ErrorObject, Version,
     envelope::{Params, Request, cut},
@@ -16,16 +21,17 @@ use http::{HeaderMap, StatusCode};
 use std::borrow::Cow;
 
 pub(super) const VERSION_HEADER: &str = "mcp-protocol-version";
+/// The member of `_meta` with the version of a request.
+const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const METHOD_HEADER: &str = "mcp-method";
 const NAME_HEADER: &str = "mcp-name";
 
 /// Whether a message must be read as a modern one.
 ///
-/// A handshake without a version in `_meta` is legacy whatever the headers say: clients of both eras that fall
-/// back to it may still send the header of their first try.
+/// A handshake without a version in `_meta` is legacy also with a header of a modern version: clients of both eras that
+/// fall back to it may still send the header of their first try.
 pub(super) fn is_modern_request(method: &str, params: &Params<'_>, version_header: Option<&str>) -> bool {
-    if params.meta.protocol_version.is_some() || matches!(method, "server/discover" | "subscriptions/listen")
-    {
+    if params.meta(VERSION).is_some() || matches!(method, "server/discover" | "subscriptions/listen") {
         return true;
     }
     method != "initialize" && version_header.is_some_and(|version| version >= Version::MODERN.as_str())
@@ -34,7 +40,7 @@ pub(super) fn is_modern_request(method: &str, params: &Params<'_>, version_heade
 /// Checks what every request must carry; `headers` are absent on transports that have none.
 pub(super) fn check(request: &Request<'_>, headers: Option<&HeaderMap>) -> Result<(), ErrorObject> {
     let params = &request.params;
-    let version = params.meta.protocol_version.and_then(raw::string);
+    let version = params.meta(VERSION).and_then(raw::string);
     let version = version.ok_or_else(|| missing("protocolVersion", "a string"))?;
     if let Some(headers) = headers {
         check_header_matches(headers, VERSION_HEADER, Some(&version))?;
@@ -42,7 +48,8 @@ pub(super) fn check(request: &Request<'_>, headers: Option<&HeaderMap>) -> Resul
     if version != Version::MODERN.as_str() {
         return Err(unsupported(&version, &[Version::MODERN]));
     }
-    if !params.meta.capabilities.is_some_and(|capabilities| capabilities.starts_with('{')) {
+    let capabilities = params.meta("io.modelcontextprotocol/clientCapabilities");
+    if !capabilities.is_some_and(|capabilities| capabilities.starts_with('{')) {
         return Err(missing("clientCapabilities", "an object"));
     }
     let Some(headers) = headers else { return Ok(()) };
@@ -51,6 +58,21 @@ pub(super) fn check(request: &Request<'_>, headers: Option<&HeaderMap>) -> Resul
         Some(name) => check_header_matches(headers, NAME_HEADER, name.as_deref()),
         None => Ok(()),
     }
+}
+
+/// Parses a request that passed [`check`].
+///
+/// # Errors
+/// The error response.
+pub(super) fn parse(request: &Request<'_>, handler: &dyn Handler) -> Result<ParsedRequest, Reply> {
+    let operation = Operation::read(&request.method, &request.params, Version::MODERN, handler);
+    let operation = operation.map_err(|error| refuse(request, &error))?;
+    Ok(ParsedRequest { id: request.id.clone().into_owned(), operation, options: request.params.options() })
+}
+
+/// The error response to a request that passed [`check`].
+pub(super) fn refuse(request: &Request<'_>, error: &ErrorObject) -> Reply {
+    Reply::error(status(error), Some(&request.id), error)
 }
 
 /// Checks that headers repeat the arguments that the tool wants repeated.

@@ -5,7 +5,7 @@ use super::{
     body::Source,
     connected_client::{Delivery, notification},
     event_log::{EventReader, SESSION_STREAM},
-    handler::{Change, ChangeNotice, Features, Session},
+    handler::{Change, ChangeNotice, Features, Handler, Session},
     session::LegacySession,
     sessions::HttpSession,
 };
@@ -13,10 +13,9 @@ use crate::{client::ListKind, raw};
 use bytes::Bytes;
 use std::{
     collections::{HashSet, VecDeque},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
 use tokio::sync::broadcast::{Receiver, error::RecvError};
-use tokio_util::sync::CancellationToken;
 
 /// The notifications that a client wants.
 pub(super) enum Interest {
@@ -146,76 +145,39 @@ impl ListenFilter {
     }
 }
 
-/// The stream of a legacy session that belongs to no request. At most one is open; changes while none is open wait in
-/// the receiver.
-pub(super) struct SessionStream {
-    // Invariant: never held across an await.
-    state: Mutex<StreamState>,
-}
-
-struct StreamState {
-    /// `None` while a stream is open and reads from it.
-    changes: Option<Receiver<ChangeNotice>>,
-    /// Ends the open stream.
-    close: CancellationToken,
-}
-
-impl SessionStream {
-    pub(super) fn new(changes: Receiver<ChangeNotice>) -> Self {
-        let state = StreamState { changes: Some(changes), close: CancellationToken::new() };
-        Self { state: Mutex::new(state) }
-    }
-
-    pub(super) fn is_open(&self) -> bool {
-        self.lock().changes.is_none()
-    }
-
-    /// Ends the open stream.
-    pub(super) fn close(&self) {
-        self.lock().close.cancel();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, StreamState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The events of a session's stream.
+/// The events of the stream of a legacy session that belongs to no request. At most one is open; changes while none is
+/// open wait in the feed of the session.
 pub(super) struct SessionEvents {
     server: Server,
     session: Arc<HttpSession>,
-    feed: NotificationFeed,
+    feed: Option<NotificationFeed>,
     reader: EventReader,
-    close: CancellationToken,
 }
 
 impl SessionEvents {
-    /// Opens the stream, in place of the one that is open.
+    /// Opens the stream. The reader has replaced that of the stream that was open.
     pub(super) fn open(
         server: &Server,
         session: &Arc<HttpSession>,
-        features: Features,
+        handler: &dyn Handler,
         reader: EventReader,
     ) -> Self {
-        let mut state = session.stream.lock();
-        let changes = state.changes.take().unwrap_or_else(|| server.changes());
-        state.close.cancel();
-        state.close = CancellationToken::new();
-        let feed = NotificationFeed::of_session(&session.legacy, changes, features);
-        let close = state.close.clone();
-        Self { server: server.clone(), session: Arc::clone(session), feed, reader, close }
+        let feed = session.feed().take();
+        let new = || NotificationFeed::of_session(&session.legacy, server.changes(), handler.features());
+        let feed = Some(feed.unwrap_or_else(new));
+        Self { server: server.clone(), session: Arc::clone(session), feed, reader }
     }
 }
 
 impl Source for SessionEvents {
     async fn next(&mut self) -> Option<Bytes> {
+        let feed = self.feed.as_mut()?;
         loop {
             tokio::select! {
                 biased;
-                () = self.close.cancelled() => return None,
                 () = self.server.inner.close_streams.cancelled() => return None,
                 event = self.reader.next() => return event,
-                text = self.feed.next() => {
+                text = feed.next() => {
                     self.session.logs.push(SESSION_STREAM, &text, Delivery::Required, None);
                 }
             }
@@ -225,12 +187,9 @@ impl Source for SessionEvents {
 
 impl Drop for SessionEvents {
     fn drop(&mut self) {
-        let mut state = self.session.stream.lock();
-        // A stream that was replaced has no receiver to give back.
-        if !self.close.is_cancelled() {
-            state.changes = Some(std::mem::replace(&mut self.feed.changes, self.server.changes()));
+        if self.reader.is_current() {
+            *self.session.feed() = self.feed.take();
         }
-        drop(state);
         self.server.inner.sessions.touch(&self.session);
     }
 }

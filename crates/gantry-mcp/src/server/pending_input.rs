@@ -138,7 +138,7 @@ impl PendingInputs {
         if entry.expires <= Instant::now() {
             return Err(gone());
         }
-        // Where the work went on or ended without responses, its outcome still counts.
+        // Work that went on or ended without responses needs none; its outcome still counts.
         let needed = if entry.responses.is_closed() { &[] } else { entry.requests.as_slice() };
         let Some(responses) = matching_responses(needed, options.responses.as_deref().unwrap_or("{}")) else {
             return Ok(Resumed::StillRequired(entry.requests.clone()));

@@ -2,7 +2,7 @@
 
 use super::{
     connected_client::{RequestOptions, SettingChange},
-    handler::Features,
+    handler::{Features, Handler},
 };
 use crate::{
     ErrorObject, Version,
@@ -20,7 +20,6 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(super) struct ParsedRequest {
     pub(super) id: Id<'static>,
-    pub(super) version: Version,
     pub(super) operation: Operation,
     pub(super) options: RequestOptions,
 }
@@ -72,15 +71,17 @@ impl Operation {
         method: &str,
         params: &Params<'_>,
         version: Version,
-        features: impl FnOnce() -> Features,
+        handler: &dyn Handler,
     ) -> Result<Self, ErrorObject> {
         let list = |kind| params.check_no_cursor().map(|()| Self::List(kind));
         match method {
             "tools/list" => return list(ListKind::Tools),
-            "tools/call" => return Ok(Self::Call(Box::new(params.call()?), params.meta.text.map(Arc::from))),
+            "tools/call" => {
+                return Ok(Self::Call(Box::new(params.call()?), params.get("_meta").map(Arc::from)));
+            }
             _ => {}
         }
-        let (features, modern) = (features(), version.is_modern());
+        let (features, modern) = (handler.features(), version.is_modern());
         let forward = |method| params.forward(method, version, None);
         match method {
             "resources/list" if features.resources => list(ListKind::Resources),

@@ -3,12 +3,19 @@
 use super::{
     Reply, Server,
     connected_client::{ConnectedClient, Delivery, Outgoing},
-    handler::Outcome,
+    handler::{ForwardRequest, Outcome, Session},
     pending_input::ParkKey,
-    request::ResultKind,
+    request::{Operation, ResultKind},
+    session::LegacySession,
 };
-use crate::{ErrorObject, Version, envelope::Id, error::code, exchange::BoxFuture};
-use std::sync::Arc;
+use crate::{
+    ErrorObject, Version,
+    envelope::Id,
+    error::code,
+    exchange::{BoxFuture, RequestContext},
+};
+use futures_util::FutureExt as _;
+use std::{panic::AssertUnwindSafe, sync::Arc};
 use tokio::sync::mpsc;
 use tokio_util::{
     sync::{CancellationToken, DropGuard},
@@ -26,7 +33,6 @@ pub(super) struct RequestTask {
 }
 
 /// The next thing to send.
-#[derive(Debug)]
 pub(super) enum Next {
     /// A message before the response.
     Message(String, Delivery),
@@ -115,17 +121,21 @@ enum Work {
 }
 
 impl RunningRequest {
-    pub(super) fn new(
-        work: BoxFuture<'static, Outcome>,
+    /// Starts an operation in a session; `legacy` is absent for a modern request.
+    pub(super) fn start(
+        session: Arc<dyn Session>,
+        operation: Operation,
+        legacy: Option<Arc<LegacySession>>,
         (client, outgoing): (Arc<ConnectedClient>, mpsc::Receiver<Outgoing>),
         cancel: CancellationToken,
-        kind: ResultKind,
-        version: Version,
-    ) -> Self {
+    ) -> Box<Self> {
+        let version = legacy.as_ref().map_or(Version::MODERN, |legacy| legacy.version);
+        let kind = operation.result_kind();
         // A legacy client that hangs up has not withdrawn its request.
-        let cancel_on_drop = version.is_modern().then(|| cancel.clone().drop_guard());
-        let work = Work::Inline(work);
-        Self { work, outcome: None, outgoing, client, cancel, cancel_on_drop, kind, version }
+        let cancel_on_drop = legacy.is_none().then(|| cancel.clone().drop_guard());
+        let context = RequestContext { client: Arc::clone(&client) as _, cancel: cancel.clone() };
+        let work = Work::Inline(Box::pin(run(session, operation, version, legacy, context)));
+        Box::new(Self { work, outcome: None, outgoing, client, cancel, cancel_on_drop, kind, version })
     }
 
     /// Waits for the next message; once there are no more, the outcome is the error.
@@ -177,4 +187,32 @@ impl Work {
             Self::Finished => std::future::pending().await,
         }
     }
+}
+
+/// Runs an operation. A handler that panics costs its own request and nothing else.
+async fn run(
+    session: Arc<dyn Session>,
+    operation: Operation,
+    version: Version,
+    legacy: Option<Arc<LegacySession>>,
+    context: RequestContext,
+) -> Outcome {
+    let work = async move {
+        match operation {
+            Operation::List(kind) => session.list(kind, version).await.into(),
+            Operation::Call(call, meta) => session.call_tool(*call, meta, version, context).await,
+            Operation::Forward { method, params, meta, change } => {
+                let result = session.request(ForwardRequest { method, params, meta, context }).await;
+                if let (Ok(_), Some(legacy), Some(change)) = (&result, legacy, change) {
+                    legacy.settings.apply(change);
+                }
+                result.map(Into::into).into()
+            }
+        }
+    };
+    AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|_panic| {
+        tracing::error!("the handler of an MCP request panicked");
+        let message = "internal error; the call may have had an effect";
+        Err(ErrorObject::new(code::INTERNAL_ERROR, message)).into()
+    })
 }

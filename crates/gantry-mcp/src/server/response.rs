@@ -2,7 +2,7 @@
 
 use super::{
     convert::{self, PROTOCOL_PREFIX},
-    handler::{Features, ServerInfo},
+    handler::Features,
     request::ResultKind,
 };
 use crate::{
@@ -10,17 +10,20 @@ use crate::{
     client::ListKind,
     envelope::{Id, success},
     exchange::{Capabilities, ClientRequest},
+    raw,
 };
-use gantry_core::json::write_string;
-use std::{fmt::Write as _, sync::Arc, time::Duration};
+use std::{fmt::Write as _, sync::Arc};
+
+/// Clients that do not listen are not notified when a list changes, so they must not keep it.
+pub(super) const NO_TTL: &str = "0";
+/// The cache scope of every result, as JSON text.
+pub(super) const PRIVATE: &str = "\"private\"";
 
 /// What every response says about this server.
 #[derive(Debug)]
 pub(super) struct ResponseWriter {
     /// Name, title and version as a JSON object.
     pub(super) server_info: String,
-    /// How long a modern client may keep a result, in milliseconds.
-    pub(super) ttl_ms: u128,
 }
 
 /// The facts about a request that decide how its response is written.
@@ -32,19 +35,6 @@ pub(super) struct ResponseContext<'a> {
 }
 
 impl ResponseWriter {
-    pub(super) fn new(info: &ServerInfo, ttl: Duration) -> Self {
-        let mut server_info = String::from("{\"name\":");
-        write_string(&mut server_info, &info.name);
-        if let Some(title) = &info.title {
-            server_info.push_str(",\"title\":");
-            write_string(&mut server_info, title);
-        }
-        server_info.push_str(",\"version\":");
-        write_string(&mut server_info, &info.version);
-        server_info.push('}');
-        Self { server_info, ttl_ms: ttl.as_millis() }
-    }
-
     /// The response to `initialize`.
     pub(super) fn initialize(
         &self,
@@ -53,34 +43,27 @@ impl ResponseWriter {
         features: &Features,
         instructions: Option<&str>,
     ) -> String {
-        let size = 256 + self.server_info.len() + instructions.map_or(0, str::len);
-        success(id, size, |out| {
-            write!(out, "{{\"protocolVersion\":\"{}\",\"capabilities\":", version.as_str())
-                .unwrap_or_default();
-            write_capabilities(out, features, version);
-            out.push_str(",\"serverInfo\":");
-            out.push_str(&self.server_info);
-            write_instructions(out, instructions);
-            out.push('}');
-        })
+        let result = present_members([
+            ("protocolVersion", Some(&*raw::quoted(version.as_str()))),
+            ("capabilities", Some(&capabilities(features, version))),
+            ("serverInfo", Some(&self.server_info)),
+            ("instructions", instructions.map(raw::quoted).as_deref()),
+        ]);
+        success(id, result.len(), |out| out.push_str(&result))
     }
 
     /// The response to `server/discover`. It names only the version that needs no handshake.
     pub(super) fn discover(&self, id: &Id<'_>, features: &Features, instructions: Option<&str>) -> String {
-        let size = 384 + self.server_info.len() + instructions.map_or(0, str::len);
-        success(id, size, |out| {
-            write!(
-                out,
-                "{{\"resultType\":\"complete\",\"supportedVersions\":[\"{}\"],\"capabilities\":",
-                Version::MODERN.as_str()
-            )
-            .unwrap_or_default();
-            write_capabilities(out, features, Version::MODERN);
-            write_instructions(out, instructions);
-            self.write_cache_hints(out);
-            self.write_meta(out);
-            out.push('}');
-        })
+        let result = present_members([
+            ("resultType", Some("\"complete\"")),
+            ("supportedVersions", Some(&*format!("[\"{}\"]", Version::MODERN.as_str()))),
+            ("capabilities", Some(&capabilities(features, Version::MODERN))),
+            ("instructions", instructions.map(raw::quoted).as_deref()),
+            ("ttlMs", Some(NO_TTL)),
+            ("cacheScope", Some(PRIVATE)),
+            ("_meta", Some(&self.meta())),
+        ]);
+        success(id, result.len(), |out| out.push_str(&result))
     }
 
     /// The response to a request that has ended.
@@ -107,23 +90,20 @@ impl ResponseWriter {
 
     /// The response that asks the client for input (2026-07-28).
     pub(super) fn input_required(&self, id: &Id<'_>, requests: &[ClientRequest], state: &str) -> String {
-        let size: usize = requests.iter().map(|request| 64 + request.key.len() + request.params.len()).sum();
-        success(id, 256 + self.server_info.len() + state.len() + size, |out| {
-            out.push_str("{\"resultType\":\"input_required\",\"inputRequests\":{");
-            for (at, request) in requests.iter().enumerate() {
-                out.push_str(if at > 0 { "," } else { "" });
-                write_string(out, &request.key);
-                out.push_str(":{\"method\":");
-                write_string(out, &request.method);
-                out.push_str(",\"params\":");
-                out.push_str(&request.params);
-                out.push('}');
-            }
-            out.push_str("},\"requestState\":");
-            write_string(out, state);
-            self.write_meta(out);
-            out.push('}');
-        })
+        let requests: Vec<(&str, String)> = requests
+            .iter()
+            .map(|request| {
+                let method = raw::quoted(&request.method);
+                (request.key.as_str(), raw::object([("method", &*method), ("params", &request.params)]))
+            })
+            .collect();
+        let result = present_members([
+            ("resultType", Some("\"input_required\"")),
+            ("inputRequests", Some(&*raw::object(requests.iter().map(|(key, request)| (*key, &**request))))),
+            ("requestState", Some(&raw::quoted(state))),
+            ("_meta", Some(&self.meta())),
+        ]);
+        success(id, result.len(), |out| out.push_str(&result))
     }
 
     /// The response that ends `subscriptions/listen`.
@@ -139,24 +119,18 @@ impl ResponseWriter {
     fn list(&self, id: &Id<'_>, version: Version, kind: ListKind, items: &str) -> String {
         success(id, 256 + self.server_info.len() + items.len(), |out| {
             out.push_str(if version.is_modern() { "{\"resultType\":\"complete\"," } else { "{" });
-            write!(out, "\"{}\":", kind.member()).unwrap_or_default();
-            out.push_str(items);
+            write!(out, "\"{}\":{items}", kind.member()).unwrap_or_default();
             if version.is_modern() {
-                self.write_cache_hints(out);
-                self.write_meta(out);
+                write!(out, ",\"ttlMs\":{NO_TTL},\"cacheScope\":{PRIVATE},\"_meta\":{}", self.meta())
+                    .unwrap_or_default();
             }
             out.push('}');
         })
     }
 
-    fn write_cache_hints(&self, out: &mut String) {
-        write!(out, ",\"ttlMs\":{},\"cacheScope\":\"private\"", self.ttl_ms).unwrap_or_default();
-    }
-
-    /// Writes the `_meta` of a modern result: the name of this server.
-    pub(super) fn write_meta(&self, out: &mut String) {
-        write!(out, ",\"_meta\":{{\"{PROTOCOL_PREFIX}serverInfo\":{}}}", self.server_info)
-            .unwrap_or_default();
+    /// The `_meta` of a modern result: the name of this server.
+    pub(super) fn meta(&self) -> String {
+        format!("{{\"{PROTOCOL_PREFIX}serverInfo\":{}}}", self.server_info)
     }
 }
 
@@ -165,31 +139,20 @@ pub(super) fn empty(id: &Id<'_>) -> String {
     success(id, 2, |out| out.push_str("{}"))
 }
 
-fn write_instructions(out: &mut String, instructions: Option<&str>) {
-    if let Some(instructions) = instructions {
-        out.push_str(",\"instructions\":");
-        write_string(out, instructions);
-    }
+/// The text of an object of the members that have a value.
+pub(super) fn present_members<const N: usize>(members: [(&str, Option<&str>); N]) -> String {
+    raw::object(members.into_iter().filter_map(|(key, value)| Some((key, value?))))
 }
 
-/// The capabilities that a client of this version is told of.
-fn write_capabilities(out: &mut String, features: &Features, version: Version) {
-    out.push_str("{\"tools\":{\"listChanged\":true}");
-    if features.resources {
-        out.push_str(",\"resources\":{\"subscribe\":true,\"listChanged\":true}");
-    }
-    if features.prompts {
-        out.push_str(",\"prompts\":{\"listChanged\":true}");
-    }
-    if features.completions {
-        out.push_str(",\"completions\":{}");
-    }
-    if features.logging {
-        out.push_str(",\"logging\":{}");
-    }
-    if let Some(extensions) = features.extensions.as_deref().filter(|_| version.is_modern()) {
-        out.push_str(",\"extensions\":");
-        out.push_str(extensions);
-    }
-    out.push('}');
+/// The capabilities of this server for a client of this version.
+fn capabilities(features: &Features, version: Version) -> String {
+    let list_changed = "{\"listChanged\":true}";
+    present_members([
+        ("tools", Some(list_changed)),
+        ("resources", features.resources.then_some("{\"subscribe\":true,\"listChanged\":true}")),
+        ("prompts", features.prompts.then_some(list_changed)),
+        ("completions", features.completions.then_some("{}")),
+        ("logging", features.logging.then_some("{}")),
+        ("extensions", features.extensions.as_deref().filter(|_| version.is_modern())),
+    ])
 }

@@ -1,10 +1,12 @@
 //! The HTTP sessions of legacy clients: found by a random id, and only by the client that opened them.
 
-use super::{event_log::EventLogs, handler::Handler, notifications::SessionStream, session::LegacySession};
+use super::{
+    event_log::EventLogs, handler::Handler, notifications::NotificationFeed, session::LegacySession,
+};
 use std::{
     collections::HashMap,
     sync::{
-        Arc, PoisonError, RwLock,
+        Arc, Mutex, MutexGuard, PoisonError, RwLock,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -29,8 +31,9 @@ pub(super) struct HttpSession {
     client: Arc<dyn Handler>,
     pub(super) legacy: Arc<LegacySession>,
     pub(super) logs: Arc<EventLogs>,
-    /// The stream that belongs to no request.
-    pub(super) stream: SessionStream,
+    /// `None` while the stream that belongs to no request is open and reads from it.
+    // Invariant: never held across an await.
+    feed: Mutex<Option<NotificationFeed>>,
     /// When the session was last used, in milliseconds since `started`.
     touched: AtomicU64,
 }
@@ -46,11 +49,11 @@ impl Sessions {
         client: Arc<dyn Handler>,
         legacy: Arc<LegacySession>,
         logs: Arc<EventLogs>,
-        stream: SessionStream,
+        feed: NotificationFeed,
     ) -> (Uuid, Option<Arc<HttpSession>>) {
         let id = Uuid::new_v4();
         let touched = AtomicU64::new(self.now());
-        let session = Arc::new(HttpSession { client, legacy, logs, stream, touched });
+        let session = Arc::new(HttpSession { client, legacy, logs, feed: Mutex::new(Some(feed)), touched });
         let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
         let is_full = entries.len() >= self.limit;
         let candidate = is_full.then(|| self.eviction_candidate(&entries, &*session.client)).flatten();
@@ -136,7 +139,11 @@ impl Sessions {
 impl HttpSession {
     /// A session with a running request or an open stream is in use, however long that takes.
     fn is_in_use(&self) -> bool {
-        !self.legacy.in_flight.is_empty() || self.stream.is_open()
+        !self.legacy.in_flight.is_empty() || self.feed().is_none()
+    }
+
+    pub(super) fn feed(&self) -> MutexGuard<'_, Option<NotificationFeed>> {
+        self.feed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

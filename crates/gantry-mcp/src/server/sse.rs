@@ -42,7 +42,8 @@ impl SseConnections {
 }
 
 impl Server {
-    /// Answers the GET that opens a connection; the client is told to POST to `endpoint` with a `sessionId`.
+    /// Answers the GET that opens a connection; the first event has the URL to POST to, `endpoint` with a
+    /// `sessionId`.
     #[must_use]
     pub fn sse(&self, handler: &Arc<dyn Handler>, endpoint: &str) -> Response<Body> {
         let Some((messages, outgoing)) = self.connect(Arc::clone(handler)) else {

@@ -14,8 +14,7 @@ mod stdio;
 mod streams;
 
 use super::{
-    Body, Change, ChangeNotice, Features, ForwardRequest, Handler, Options, Outcome, Server, ServerInfo,
-    Session,
+    Body, Change, ChangeNotice, Features, ForwardRequest, Handler, Options, Outcome, Server, Session,
 };
 use crate::{
     ErrorObject, Version,
@@ -83,8 +82,8 @@ impl Deref for TestServer {
 impl TestServer {
     fn new(features: Features, options: &Options) -> Self {
         let (changes, receiver) = broadcast::channel(8);
-        let info = ServerInfo { name: "fake".to_owned(), title: None, version: "1".to_owned() };
-        Self { server: Server::new(&info, receiver, options), fake: Arc::new(Fake::new(features, changes)) }
+        let info = r#"{"name":"fake","version":"1"}"#.to_owned();
+        Self { server: Server::new(info, receiver, options), fake: Arc::new(Fake::new(features, changes)) }
     }
 
     fn client(&self, name: &'static str) -> Arc<dyn Handler> {

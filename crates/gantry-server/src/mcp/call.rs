@@ -85,8 +85,8 @@ impl Session for ClientSession {
         | Change::ElicitationComplete { provider, .. }) = &notice.change;
         let home = session.runtime().filter(|home| home.instance_id == notice.runtime);
         home.is_some_and(|home| match &**provider {
-            // A client that has moved to this runtime is told that all its lists have changed, also if it moved before
-            // the notice came.
+            // A client that has moved to this runtime is notified that all its lists have changed, also if it moved
+            // before the notice came.
             "" => self.has_moved_to(&home),
             provider => home.sees(&session, provider),
         })

@@ -1,4 +1,4 @@
-//! Held calls as MCP tasks: the client is told at once that its call waits, and asks for it until it is over.
+//! Held calls as MCP tasks: the client gets a task at once, and polls it until the call is over.
 //!
 //! A task is the call itself, so its id is the call's, and it survives a restart like the call does. Only the caller that
 //! made the call can see it.

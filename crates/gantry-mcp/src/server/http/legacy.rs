@@ -11,7 +11,8 @@ use crate::{
         connected_client::Delivery,
         event_log::{EventLogs, EventPosition, EventReader, SESSION_STREAM},
         in_flight::{InFlightGuard, InFlightRequests},
-        notifications::{SessionEvents, SessionStream},
+        legacy,
+        notifications::{NotificationFeed, SessionEvents},
         request_task::{Next, RequestTask},
         session::ResponseMode,
         sessions::HttpSession,
@@ -32,7 +33,7 @@ impl Server {
         session: Arc<HttpSession>,
         request: Request<'_>,
     ) -> Response<Body> {
-        let request = match self.parse_legacy(handler, &session.legacy, request) {
+        let request = match legacy::parse(request, &session.legacy, handler) {
             Ok(request) => request,
             Err(reply) => return reply.into(),
         };
@@ -111,7 +112,7 @@ impl Server {
         request: &Request<'_>,
     ) -> Response<Body> {
         // Subscribed before the handler opens the session, so that no change is missed in between.
-        let stream = SessionStream::new(self.changes());
+        let changes = self.changes();
         let in_flight = InFlightRequests::new(SESSION_IN_FLIGHT);
         let legacy = self.handshake(&**handler, &request.params, in_flight, self.client_number(), None).await;
         let legacy = match legacy {
@@ -119,8 +120,9 @@ impl Server {
             Err(error) => return refuse(StatusCode::OK, Some(&request.id), &error),
         };
         let version = legacy.version;
+        let feed = NotificationFeed::of_session(&legacy, changes, handler.features());
         let logs = EventLogs::new(Arc::clone(&self.inner.log_budget));
-        let (id, evicted) = self.inner.sessions.insert(Arc::clone(handler), legacy, logs, stream);
+        let (id, evicted) = self.inner.sessions.insert(Arc::clone(handler), legacy, logs, feed);
         if let Some(evicted) = evicted {
             tracing::warn!("too many MCP sessions; the one that was idle for longest was closed");
             self.terminate(&evicted);
@@ -153,7 +155,7 @@ impl Server {
         if sends_priming_event(session) {
             session.logs.prime(SESSION_STREAM);
         }
-        EventStream::new(SessionEvents::open(self, session, handler.features(), reader)).into_response()
+        EventStream::new(SessionEvents::open(self, session, handler, reader)).into_response()
     }
 }
 

@@ -8,7 +8,7 @@ use crate::{
         Body, EventStream, Handler, Reply, Server,
         body::{Source, message},
         dispatch::ModernClient,
-        listen::Listening,
+        listen::{ListenRequest, Listening},
         modern,
         request::Operation,
         request_task::{Next, RequestTask},
@@ -32,13 +32,13 @@ impl Server {
         if request.method == "subscriptions/listen" {
             return self.post_listen(headers, &**handler, &request).await;
         }
-        let parsed = match self.parse_modern(&**handler, &request) {
+        let parsed = match modern::parse(&request, &**handler) {
             Ok(parsed) => parsed,
             Err(reply) => return reply.into(),
         };
         let session = match handler.shared_session().await {
             Ok(session) => session,
-            Err(error) => return refuse(modern::status(&error), Some(&request.id), &error),
+            Err(error) => return modern::refuse(&request, &error).into(),
         };
         if let Operation::Call(call, _) = &parsed.operation {
             let wanted = session.header_params(&call.tool);
@@ -59,13 +59,13 @@ impl Server {
         handler: &dyn Handler,
         request: &Request<'_>,
     ) -> Response<Body> {
-        let listen = match self.parse_listen(handler, request) {
+        let listen = match ListenRequest::read(&request.params, &request.id, &handler.features()) {
             Ok(listen) => listen,
-            Err(reply) => return reply.into(),
+            Err(error) => return modern::refuse(request, &error).into(),
         };
         let session = match handler.shared_session().await {
             Ok(session) => session,
-            Err(error) => return refuse(modern::status(&error), Some(&request.id), &error),
+            Err(error) => return modern::refuse(request, &error).into(),
         };
         if !takes_events(headers) {
             let error = ErrorObject::invalid_request(

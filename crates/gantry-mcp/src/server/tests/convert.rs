@@ -19,7 +19,7 @@ fn converted_for(
     kind: ResultKind,
     version: Version,
 ) -> Result<String, ErrorObject> {
-    let writer = ResponseWriter { server_info: r#"{"name":"g"}"#.to_owned(), ttl_ms: 5 };
+    let writer = ResponseWriter { server_info: r#"{"name":"g"}"#.to_owned() };
     let capabilities = &Capabilities::new(capabilities);
     let mut out = String::new();
     convert::write(&mut out, result, &ResponseContext { kind, version, capabilities }, &writer).map(|()| out)
@@ -63,13 +63,13 @@ fn a_modern_client_is_told_the_kind_and_who_answers() {
         "{\"contents\":[]}",
         read,
         modern,
-        &format!(r#"{{"resultType":"complete","contents":[],"ttlMs":5,"cacheScope":"private",{info}}}"#),
+        &format!(r#"{{"resultType":"complete","contents":[],"ttlMs":0,"cacheScope":"private",{info}}}"#),
     );
     check(
         r#"{"cacheScope":"public"}"#,
         read,
         modern,
-        &format!(r#"{{"resultType":"complete","cacheScope":"private","ttlMs":5,{info}}}"#),
+        &format!(r#"{{"resultType":"complete","cacheScope":"private","ttlMs":0,{info}}}"#),
     );
     check(
         r#"{"ttlMs":1,"cacheScope":"public"}"#,

@@ -241,5 +241,5 @@ async fn a_stream_that_ended_a_while_ago_is_not_kept() {
     tokio::time::advance(Duration::from_secs(1)).await;
     server.expire_idle();
     assert_eq!((resumed(), used(&server.inner.log_budget)), (400, 0));
-    assert_eq!(server.sessions(), 1);
+    assert_eq!(server.inner.sessions.len(), 1);
 }

@@ -42,7 +42,7 @@ async fn tools_are_listed_with_cache_hints() {
             r#"200 {{"jsonrpc":"2.0","id":1,"result":{{"resultType":"complete","tools":{TOOLS},"ttlMs":0,"cacheScope":"private",{SERVER_INFO}}}}}}}"#
         )
     );
-    assert_eq!(server.sessions(), 0);
+    assert_eq!(server.inner.sessions.len(), 0);
 }
 
 #[tokio::test]

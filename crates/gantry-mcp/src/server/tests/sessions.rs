@@ -100,7 +100,7 @@ async fn a_stale_id_does_not_prevent_a_new_handshake() {
     // With a live one, it is a second handshake.
     let sent = [("mcp-session-id", given.to_str().unwrap())];
     assert_eq!(error_code(&post(&server, &sent, initialize).await), -32600);
-    assert_eq!(server.sessions(), 1);
+    assert_eq!(server.inner.sessions.len(), 1);
 }
 
 #[tokio::test]
@@ -114,7 +114,7 @@ async fn a_refused_handshake_opens_no_session() {
         r#"200 {"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"not for strangers"}}"#
     );
     assert!(!response.headers().contains_key("mcp-session-id"));
-    assert_eq!(server.sessions(), 0);
+    assert_eq!(server.inner.sessions.len(), 0);
 }
 
 #[tokio::test]
@@ -145,10 +145,10 @@ async fn an_idle_session_expires() {
     }
     assert_eq!(ping(&server, "guest", &other).await, 404);
     server.expire_idle();
-    assert_eq!(server.sessions(), 1);
+    assert_eq!(server.inner.sessions.len(), 1);
     tokio::time::advance(Duration::from_secs(61)).await;
     server.expire_idle();
-    assert_eq!(server.sessions(), 0);
+    assert_eq!(server.inner.sessions.len(), 0);
     server.shutdown().await;
     assert_eq!(closed(&server), 2);
 }
@@ -234,7 +234,7 @@ async fn one_identity_does_not_take_the_sessions_of_others() {
         tokio::time::advance(Duration::from_secs(1)).await;
         greedy.push(handshake(&server, "greedy", "2025-11-25").await);
     }
-    assert_eq!(server.sessions(), 8);
+    assert_eq!(server.inner.sessions.len(), 8);
     assert_eq!(ping(&server, "quiet", &quiet).await, 200);
     assert_eq!(ping(&server, "greedy", &greedy[12]).await, 404);
     assert_eq!(ping(&server, "greedy", &greedy[13]).await, 200);

@@ -1,7 +1,7 @@
 //! MCP over WebSocket: one message per text frame, subprotocol `mcp`.
 //!
-//! A WebSocket cannot be closed in one direction only, so an empty frame says that the client has nothing more to say:
-//! what is running is still answered before the connection ends.
+//! A WebSocket cannot be closed in one direction only, so an empty frame ends the messages of the client: requests that
+//! are running are still answered before the connection ends.
 
 use super::{client, settled};
 use crate::api::query::Path;
@@ -10,7 +10,7 @@ use crate::mcp::Client;
 use crate::{App, Identity};
 use axum::extract::State;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
-use axum::response::{IntoResponse as _, Response};
+use axum::response::Response;
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt as _, StreamExt as _};
 use gantry_core::ErrorCode;
@@ -32,8 +32,8 @@ pub(crate) async fn open_socket(
     State(app): State<App>,
     identity: Identity,
     upgrade: WebSocketUpgrade,
-) -> Response {
-    upgraded(&app, client(&app, identity, None, None), upgrade).await
+) -> Result<Response, ApiError> {
+    upgraded(&app, client(&app, identity, None, None)?, upgrade).await
 }
 
 /// `/ws/{project}`.
@@ -42,77 +42,70 @@ pub(crate) async fn open_project_socket(
     Path(project): Path<String>,
     identity: Identity,
     upgrade: WebSocketUpgrade,
-) -> Response {
-    upgraded(&app, client(&app, identity, Some(&project), None), upgrade).await
+) -> Result<Response, ApiError> {
+    upgraded(&app, client(&app, identity, Some(&project), None)?, upgrade).await
 }
 
-/// `/ws/{project}/agents/{agent}`: what this agent sees.
+/// `/ws/{project}/agents/{agent}`: the tools of this agent.
 pub(crate) async fn open_agent_socket(
     State(app): State<App>,
     Path((project, agent)): Path<(String, String)>,
     identity: Identity,
     upgrade: WebSocketUpgrade,
-) -> Response {
-    upgraded(&app, client(&app, identity, Some(&project), Some(&agent)), upgrade).await
+) -> Result<Response, ApiError> {
+    upgraded(&app, client(&app, identity, Some(&project), Some(&agent))?, upgrade).await
 }
 
-async fn upgraded(app: &App, client: Result<Arc<Client>, ApiError>, upgrade: WebSocketUpgrade) -> Response {
-    let client = match client {
-        Ok(client) => client,
-        Err(error) => return error.into_response(),
-    };
+async fn upgraded(app: &App, client: Arc<Client>, upgrade: WebSocketUpgrade) -> Result<Response, ApiError> {
     settled(app, &client).await;
     let voided = Arc::clone(&app.keys).voided(client.identity.clone());
-    let Some((messages, answers)) = app.mcp.connect(client) else {
+    let Some((messages, responses)) = app.mcp.connect(client) else {
         let message = format!("{CONNECTIONS} connections are open already; close one and try again");
-        return ApiError::new(StatusCode::SERVICE_UNAVAILABLE, ErrorCode::QueueFull, message).into_response();
+        return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, ErrorCode::QueueFull, message));
     };
-    upgrade
-        .protocols(["mcp"])
-        .max_message_size(LINE_BYTES)
-        .max_frame_size(LINE_BYTES)
-        .on_upgrade(|socket| carry(socket, messages, answers, voided))
+    let upgrade = upgrade.protocols(["mcp"]).max_message_size(LINE_BYTES).max_frame_size(LINE_BYTES);
+    Ok(upgrade.on_upgrade(|socket| carry(socket, messages, responses, voided)))
 }
 
-/// Carries frames until the server has nothing more to say, or the client is gone, or its key is void.
+/// Carries frames until the server ends the connection, the client is gone, or its key is void.
 async fn carry(
     socket: WebSocket,
     messages: mpsc::Sender<Vec<u8>>,
-    answers: mpsc::Receiver<String>,
+    responses: mpsc::Receiver<String>,
     voided: impl Future<Output = ()>,
 ) {
     let (mut sink, stream) = socket.split();
     tokio::select! {
-        // Dropping the messages ends the input; what is still running is answered by the other half.
+        // Dropping the sender ends the input; requests that are running are answered by the other half.
         () = async { receive(stream, messages).await; std::future::pending().await } => {}
-        () = send(&mut sink, answers) => {}
+        () = send(&mut sink, responses) => {}
         () = voided => {}
     }
-    // Whoever is gone does not hear it, and whoever does not read is not waited for.
+    // A client that does not read is not waited for.
     timeout(SEND_TIME, sink.send(Message::Close(None))).await.ok();
 }
 
 /// Passes text frames on until the client ends them. A frame that cannot be read ends the connection.
 async fn receive(mut stream: SplitStream<WebSocket>, messages: mpsc::Sender<Vec<u8>>) {
     loop {
-        // A place first, so that a frame is read only when it can be passed on.
-        let Ok(place) = messages.reserve().await else { return };
+        // A permit first, so that a frame is read only when it can be passed on.
+        let Ok(permit) = messages.reserve().await else { return };
         match stream.next().await {
             Some(Ok(Message::Text(text))) if text.is_empty() => return,
-            Some(Ok(Message::Text(text))) => place.send(text.as_str().into()),
+            Some(Ok(Message::Text(text))) => permit.send(text.as_str().into()),
             Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
             Some(Ok(Message::Binary(_) | Message::Close(_)) | Err(_)) | None => return,
         }
     }
 }
 
-/// Sends what the server says, and pings in between.
-async fn send(sink: &mut SplitSink<WebSocket, Message>, mut answers: mpsc::Receiver<String>) {
+/// Sends messages of the server, and pings in between.
+async fn send(sink: &mut SplitSink<WebSocket, Message>, mut responses: mpsc::Receiver<String>) {
     let mut ping = interval(PING);
     ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         let frame = tokio::select! {
-            answer = answers.recv() => match answer {
+            response = responses.recv() => match response {
                 Some(text) => Message::Text(text.into()),
                 None => return,
             },

@@ -1,0 +1,135 @@
+//! The endpoints of MCP clients: `/mcp` (Streamable HTTP), `/sse` with `/messages` (HTTP+SSE of 2024-11-05) and `/ws`
+//! (WebSocket), all in front of the same server.
+
+mod socket;
+
+pub(crate) use socket::{open_agent_socket, open_project_socket, open_socket};
+
+use crate::api::query::{self, Path, Query};
+use crate::error::ApiError;
+use crate::mcp::Client;
+use crate::{App, Identity};
+use axum::body::Body;
+use axum::extract::State;
+use axum::response::{IntoResponse as _, Response};
+use futures_util::StreamExt as _;
+use gantry_mcp::Handler;
+use gantry_runtime::projects::DEFAULT;
+use http::{Method, Request};
+use serde::Deserialize;
+use std::convert::Infallible;
+use std::sync::{Arc, LazyLock};
+
+/// Where clients of HTTP+SSE send their messages.
+const MESSAGES: &str = "/messages";
+
+/// `/mcp/{project}`.
+pub(crate) async fn serve_project(
+    State(app): State<App>,
+    Path(project): Path<String>,
+    identity: Identity,
+    request: Request<Body>,
+) -> Result<Response, ApiError> {
+    respond(&app, client(&app, identity, Some(&project), None)?, request).await
+}
+
+/// `/mcp/{project}/agents/{agent}`: the tools of this agent.
+pub(crate) async fn serve_agent(
+    State(app): State<App>,
+    Path((project, agent)): Path<(String, String)>,
+    identity: Identity,
+    request: Request<Body>,
+) -> Result<Response, ApiError> {
+    respond(&app, client(&app, identity, Some(&project), Some(&agent))?, request).await
+}
+
+/// `/mcp`.
+pub(crate) async fn serve_default(app: &App, identity: Identity, request: Request<Body>) -> Response {
+    match client(app, identity, None, None) {
+        Ok(client) => respond(app, client, request).await.into_response(),
+        Err(error) => error.into_response(),
+    }
+}
+
+/// The client of an endpoint, if its key is for the project and the agent.
+fn client(
+    app: &App,
+    identity: Identity,
+    project: Option<&str>,
+    agent: Option<&str>,
+) -> Result<Arc<Client>, ApiError> {
+    static DEFAULT_PROJECT: LazyLock<Arc<str>> = LazyLock::new(|| DEFAULT.into());
+    let project = match project {
+        // It always exists, and most clients mean it.
+        None if identity.projects.is_none() => Arc::clone(&DEFAULT_PROJECT),
+        project => query::known_project(app, &identity, project)?,
+    };
+    let agent = identity.acting_as(agent)?;
+    let projects = Arc::clone(&app.projects);
+    Ok(Arc::new(Client { projects, identity: identity.into_model(), project, agent }))
+}
+
+/// Waits until all tools of the client are there, so that its first list is complete.
+async fn settled(app: &App, client: &Client) {
+    // If there is no such project, the response to the client's first request says why.
+    if let Ok(context) = app.projects.context(&client.project, client.agent.as_deref()).await {
+        context.runtime.settled().await;
+    }
+}
+
+/// Answers a request at `/mcp`.
+async fn respond(app: &App, client: Arc<Client>, request: Request<Body>) -> Result<Response, ApiError> {
+    let (parts, body) = request.into_parts();
+    // A request whose header says that it is a call waits for no server but its own.
+    if parts.headers.get("mcp-method").is_none_or(|method| method != "tools/call") {
+        settled(app, &client).await;
+    }
+    let handler: Arc<dyn Handler> = Arc::clone(&client) as _;
+    let response = match parts.method {
+        Method::POST => app.mcp.post(&parts.headers, &handler, query::body(body).await?).await,
+        Method::DELETE => app.mcp.delete(&parts.headers, &handler),
+        Method::GET => app.mcp.get(&parts.headers, &handler),
+        _ => app.mcp.other_method(),
+    };
+    Ok(response.map(|body| into_body(app, &client, body)))
+}
+
+/// `GET /sse`.
+pub(crate) async fn open_sse(State(app): State<App>, identity: Identity) -> Result<Response, ApiError> {
+    let client = client(&app, identity, None, None)?;
+    settled(&app, &client).await;
+    let handler: Arc<dyn Handler> = Arc::clone(&client) as _;
+    Ok(app.mcp.sse(&handler, MESSAGES).map(|body| into_body(&app, &client, body)))
+}
+
+/// The query of a message.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Stream {
+    #[serde(rename = "sessionId")]
+    session_id: String,
+}
+
+/// `POST /messages`.
+pub(crate) async fn take_message(
+    State(app): State<App>,
+    Query(stream): Query<Stream>,
+    identity: Identity,
+    request: Request<Body>,
+) -> Result<Response, ApiError> {
+    let client = client(&app, identity, None, None)?;
+    let bytes = query::body(request.into_body()).await?;
+    let handler: Arc<dyn Handler> = Arc::clone(&client) as _;
+    let response = app.mcp.sse_message(&handler, &stream.session_id, bytes).await;
+    Ok(response.map(|body| into_body(&app, &client, body)))
+}
+
+fn into_body(app: &App, client: &Client, body: gantry_mcp::Body) -> Body {
+    match body {
+        gantry_mcp::Body::Whole(bytes) => Body::from(bytes),
+        gantry_mcp::Body::Events(events) => {
+            // A stream can outlive the key that it was opened with.
+            let voided = Arc::clone(&app.keys).voided(client.identity.clone());
+            Body::from_stream(events.map(Ok::<_, Infallible>).take_until(voided))
+        }
+    }
+}
