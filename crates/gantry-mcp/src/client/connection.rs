@@ -31,7 +31,7 @@ pub async fn connect(target: &Target, known: Protocol) -> Result<Connection, Ups
         )))
     });
     let Handshake { link, info } = handshake?;
-    let (tools, subscriptions) = (ToolCallHints::default(), Subscriptions::new());
+    let (tools, subscriptions) = (ToolCallHints::default(), Subscriptions::default());
     let inner = Arc::new(ConnectionInner { link, info, tools, subscriptions });
     let (stop, listening) = (CancellationToken::new(), TaskTracker::new());
     if inner.is_modern() {
@@ -77,20 +77,6 @@ impl Connection {
     /// as the server sent it. `meta` is the `_meta` of the client, as in [`ForwardRequest`].
     ///
     /// There is no other way to run a tool: the methods that [`Self::request`] takes do not name one.
-    /// ```compile_fail
-    /// # use gantry_mcp::{RequestContext, client::{Connection, ForwardRequest}};
-    /// async fn bypass(connection: &Connection, context: RequestContext) {
-    ///     let request = ForwardRequest { method: "tools/call", params: "{}".into(), meta: None, context };
-    ///     connection.request(&request).await.ok();
-    /// }
-    /// ```
-    /// ```
-    /// # use gantry_mcp::{ForwardMethod, RequestContext, client::{Connection, ForwardRequest}};
-    /// async fn read(connection: &Connection, context: RequestContext) {
-    ///     let request = ForwardRequest { method: ForwardMethod::ReadResource, params: "{}".into(), meta: None, context };
-    ///     connection.request(&request).await.ok();
-    /// }
-    /// ```
     ///
     /// Cancel-safety: dropping the future cancels the request at the server.
     ///
@@ -135,7 +121,7 @@ impl Connection {
         if inner.is_modern() {
             inner.request_with_input(request, &**client).await
         } else if inner.hints(request).is_some_and(|hints| hints.task) {
-            inner.call_as_task(request).await
+            inner.call_as_task(request, client).await
         } else {
             inner.request(request).await
         }

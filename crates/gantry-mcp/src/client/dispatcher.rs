@@ -20,7 +20,6 @@ use std::{
 use tokio::sync::{Notify, oneshot};
 use tokio_util::sync::CancellationToken;
 
-/// See the module.
 #[derive(Debug)]
 pub(super) struct Dispatcher {
     pub(super) target: Target,
@@ -58,12 +57,10 @@ impl Dispatcher {
         Frames { dispatcher, receivers }
     }
 
-    /// An id for a request.
     pub(super) fn next_id(&self) -> u64 {
         self.next.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Opens the request with this id.
     pub(super) fn register(
         self: &Arc<Self>,
         id: u64,
@@ -87,7 +84,6 @@ impl Dispatcher {
         lock(&self.pending)
     }
 
-    /// See [`PendingRequests::recipient`].
     pub(super) fn recipient(&self, origin: Option<u64>) -> Recipient {
         self.pending().recipient(origin)
     }
@@ -165,7 +161,6 @@ impl Dispatcher {
         }
     }
 
-    /// Ends one request.
     pub(super) fn fail(&self, id: u64, error: UpstreamError) {
         let mut pending = self.pending();
         let request = match error {
@@ -233,7 +228,6 @@ impl Dispatcher {
     }
 }
 
-/// A pending request.
 #[derive(Debug)]
 pub(super) struct RequestGuard {
     pub(super) id: u64,

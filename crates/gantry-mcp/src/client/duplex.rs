@@ -16,7 +16,6 @@ use std::{
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// See the module.
 pub(super) struct Duplex {
     pub(super) dispatcher: Arc<Dispatcher>,
     /// Keeps the process of the server alive.

@@ -89,7 +89,6 @@ impl From<HttpError> for TransportError {
     }
 }
 
-/// See the module.
 #[derive(Debug)]
 pub(super) struct HttpLink {
     session: Arc<HttpSession>,

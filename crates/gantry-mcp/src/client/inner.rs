@@ -16,7 +16,6 @@ use http::HeaderMap;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-/// See the module.
 #[derive(Debug)]
 pub(super) struct ConnectionInner {
     pub(super) link: Link,

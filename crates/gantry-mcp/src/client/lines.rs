@@ -8,7 +8,6 @@ use tokio::{
     net::TcpStream,
 };
 
-/// A link over these streams.
 pub(super) fn open(frames: Frames, streams: IoStreams) -> Duplex {
     let IoStreams { reader, writer, guard } = streams;
     Duplex::start(

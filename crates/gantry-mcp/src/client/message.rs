@@ -1,4 +1,4 @@
-//! What a server sends, cut into pieces but not judged: numbers of any size, any key order, unknown members.
+//! Messages of a server, split but not judged (numbers of any size, any key order, unknown members), and messages to it.
 
 use super::limits::EXCERPT_CHARS;
 use crate::{
@@ -107,15 +107,8 @@ pub(super) fn error_object(text: &str) -> ErrorObject {
 
 /// The text of a request.
 pub(super) fn request(id: u64, method: &str, params: &str) -> String {
-    let mut out = String::with_capacity(64 + method.len() + params.len());
-    out.push_str("{\"jsonrpc\":\"2.0\",\"id\":");
-    out.push_str(&id.to_string());
-    out.push_str(",\"method\":");
-    out.push_str(&raw::quoted(method));
-    out.push_str(",\"params\":");
-    out.push_str(params);
-    out.push('}');
-    out
+    let (id, method) = (id.to_string(), raw::quoted(method));
+    raw::object([("jsonrpc", "\"2.0\""), ("id", &id), ("method", &method), ("params", params)])
 }
 
 /// The text of a notification.
@@ -135,7 +128,7 @@ pub(super) fn answer(id: &str, outcome: &Result<String, ErrorObject>) -> String 
     }
 }
 
-/// The notification that withdraws a request.
+/// The notification that cancels a request.
 pub(super) fn cancelled(id: u64) -> String {
     let params =
         raw::object([("requestId", &*id.to_string()), ("reason", "\"the client withdrew the request\"")]);
@@ -178,9 +171,9 @@ mod tests {
             error_object(r#"{"code":-32042,"message":"m","data":[1.0]}"#).data.as_deref(),
             Some("[1.0]")
         );
-        let odd = error_object("\"boom\"");
-        assert_eq!(odd.code, code::INTERNAL_ERROR);
-        assert!(odd.message.contains("boom"));
+        let partial = error_object("\"boom\"");
+        assert_eq!(partial.code, code::INTERNAL_ERROR);
+        assert!(partial.message.contains("boom"));
     }
 
     #[test]

@@ -23,7 +23,6 @@ pub(super) const MAX_ORPHANS: usize = 4096;
 /// Stands for the requests beyond [`MAX_ORPHANS`]; no request has this id.
 const UNRECOGNISED: u64 = 0;
 
-/// See the module.
 #[derive(Debug, Default)]
 pub(super) struct PendingRequests {
     /// No further request is taken.
@@ -63,7 +62,6 @@ pub(super) struct RequestOwner {
 /// The client that a message of the server belongs to.
 #[derive(Debug)]
 pub(super) enum Recipient {
-    /// The client of this request.
     Client(RequestOwner),
     /// No client: the server works for none.
     None,
@@ -126,7 +124,6 @@ impl PendingRequests {
         ids.into_iter().filter_map(|id| self.orphan(id)).collect()
     }
 
-    /// The client of a request.
     pub(super) fn client(&self, id: u64) -> Option<Arc<dyn ClientChannel>> {
         self.clients.get(&id).map(|request| Arc::clone(&request.owner.client))
     }

@@ -23,7 +23,6 @@ pub(super) struct Frame {
     pub(super) text: String,
 }
 
-/// The sending side.
 #[derive(Debug)]
 pub(super) struct Queue {
     requests: mpsc::Sender<Frame>,
@@ -33,7 +32,6 @@ pub(super) struct Queue {
     dropped: AtomicU64,
 }
 
-/// The receiving side.
 #[derive(Debug)]
 pub(super) struct Receivers {
     requests: mpsc::Receiver<Frame>,

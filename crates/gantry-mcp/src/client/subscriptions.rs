@@ -21,78 +21,47 @@ use tokio::{
     time::{Instant, sleep_until, timeout},
 };
 
-/// See the module.
-#[derive(Debug)]
-pub(super) struct Subscriptions {
-    wanted: watch::Sender<Wanted>,
-    /// How the server took the latest version of `wanted` that it was asked for (modern).
-    applied: watch::Sender<Applied>,
-}
-
-/// The resources to subscribe to; those that the server has taken, in the legacy era.
-#[derive(Debug, Clone, Default)]
-struct Wanted {
-    version: u64,
-    /// Limit: [`MAX_SUBSCRIPTIONS`].
-    uris: BTreeSet<String>,
-}
-
-#[derive(Debug, Clone)]
-struct Applied {
-    version: u64,
-    outcome: Result<(), UpstreamError>,
-}
-
-impl Subscriptions {
-    pub(super) fn new() -> Self {
-        let applied = Applied { version: 0, outcome: Ok(()) };
-        Self { wanted: watch::Sender::default(), applied: watch::Sender::new(applied) }
-    }
-
-    /// Changes what is wanted. Returns the version that has the change.
-    fn change(&self, uri: &str, on: bool) -> Result<u64, UpstreamError> {
-        let mut version = Err(too_many());
-        self.wanted.send_if_modified(|wanted| {
-            if on && wanted.uris.len() >= MAX_SUBSCRIPTIONS && !wanted.uris.contains(uri) {
-                return false;
-            }
-            let changed = if on { wanted.uris.insert(uri.to_owned()) } else { wanted.uris.remove(uri) };
-            wanted.version += u64::from(changed);
-            version = Ok(wanted.version);
-            changed
-        });
-        version
-    }
-}
+/// The resources that are subscribed to: wanted of a modern server, taken by a legacy one. Limit: [`MAX_SUBSCRIPTIONS`].
+pub(super) type Subscriptions = watch::Sender<BTreeSet<String>>;
 
 impl Connection {
-    /// Subscribes to changes of this resource (the server's own URI), or unsubscribes.
+    /// Subscribes to changes of this resource (the server's own URI), or unsubscribes. A modern server is asked later:
+    /// a resource that it refuses is logged.
     ///
     /// Cancel-safety: whether the change was made is not known; it can be made again.
     ///
     /// # Errors
-    /// The server does not take it.
+    /// A legacy server does not take it, there are too many, or the server has no subscriptions.
     pub async fn watch(&self, uri: &str, on: bool) -> Result<(), UpstreamError> {
         let inner = &self.inner;
         if !inner.offers("resources", "subscribe") {
             let what = "the server does not tell of changes of its resources";
             return Err(UpstreamError::Rpc(ErrorObject::new(code::METHOD_NOT_FOUND, what)));
         }
-        if !inner.is_modern() {
-            return inner.subscribe(uri, on).await;
-        }
-        let Subscriptions { wanted, applied } = &inner.subscriptions;
-        let version = inner.subscriptions.change(uri, on)?;
-        let mut applied = applied.subscribe();
-        let outcome = tokio::select! {
-            applied = applied.wait_for(|applied| applied.version >= version) => {
-                applied.map_or(Ok(()), |applied| applied.outcome.clone())
+        let params = raw::object([("uri", &*raw::quoted(uri))]);
+        if !on {
+            let was_subscribed = inner.subscriptions.send_if_modified(|uris| uris.remove(uri));
+            if was_subscribed && !inner.is_modern() {
+                inner.own("resources/unsubscribe", &params).await?;
             }
-            reason = self.closed() => return Err(UpstreamError::NotSent(reason)),
+            return Ok(());
+        }
+        let (is_subscribed, count) = {
+            let uris = inner.subscriptions.borrow();
+            (uris.contains(uri), uris.len())
         };
-        // A resource that is still wanted was taken before; the error is about another one.
-        let is_wanted = wanted.borrow().uris.contains(uri);
-        if on && !is_wanted { outcome } else { Ok(()) }
+        if is_subscribed {
+            return Ok(());
+        }
+        if count >= MAX_SUBSCRIPTIONS {
+            let what = format!("{MAX_SUBSCRIPTIONS} resources of this server are watched already");
+            return Err(UpstreamError::NotSent(what));
+        }
+        if !inner.is_modern() {
+            inner.own("resources/subscribe", &params).await?;
+        }
+        inner.subscriptions.send_if_modified(|uris| uris.insert(uri.to_owned()));
+        Ok(())
     }
 
     /// Sets the level from which on a legacy server sends log messages. Every modern request carries its own.
@@ -114,30 +83,6 @@ impl Connection {
 }
 
 impl ConnectionInner {
-    async fn subscribe(&self, uri: &str, on: bool) -> Result<(), UpstreamError> {
-        let params = raw::object([("uri", &*raw::quoted(uri))]);
-        if !on {
-            let was_wanted = self.subscriptions.wanted.send_if_modified(|wanted| wanted.uris.remove(uri));
-            return if was_wanted {
-                self.own("resources/unsubscribe", &params).await.map(drop)
-            } else {
-                Ok(())
-            };
-        }
-        let (is_subscribed, count) = {
-            let wanted = self.subscriptions.wanted.borrow();
-            (wanted.uris.contains(uri), wanted.uris.len())
-        };
-        if is_subscribed {
-            return Ok(());
-        }
-        if count >= MAX_SUBSCRIPTIONS {
-            return Err(too_many());
-        }
-        self.own("resources/subscribe", &params).await?;
-        self.subscriptions.change(uri, true).map(drop)
-    }
-
     fn offers(&self, feature: &str, what: &str) -> bool {
         let feature = raw::member(&self.info.capabilities, feature);
         feature.and_then(|feature| raw::member(feature, what)) == Some("true")
@@ -164,10 +109,6 @@ impl ConnectionInner {
     }
 }
 
-fn too_many() -> UpstreamError {
-    UpstreamError::NotSent(format!("{MAX_SUBSCRIPTIONS} resources of this server are watched already"))
-}
-
 /// Keeps one `subscriptions/listen` open for what is wanted.
 struct SubscriptionTask {
     inner: Arc<ConnectionInner>,
@@ -185,14 +126,13 @@ struct SubscriptionTask {
 /// One `subscriptions/listen`. Dropping it cancels the request.
 struct Stream {
     request: BoxFuture<'static, Result<String, TransportError>>,
+    uris: BTreeSet<String>,
     opened: Instant,
-    /// It is for all accepted resources, not only for the lists.
-    is_complete: bool,
 }
 
 /// Keeps the stream of a modern connection open, for as long as it is polled.
 pub(super) async fn run(inner: Arc<ConnectionInner>) {
-    let mut wanted = inner.subscriptions.wanted.subscribe();
+    let mut wanted = inner.subscriptions.subscribe();
     let mut task = SubscriptionTask {
         inner,
         open: None,
@@ -212,39 +152,40 @@ pub(super) async fn run(inner: Arc<ConnectionInner>) {
             () = at(task.retry) => {}
             Ok(()) = wanted.changed() => {}
         }
-        let Wanted { version, uris } = wanted.borrow_and_update().clone();
-        let outcome = task.apply(uris).await;
-        task.inner.subscriptions.applied.send_replace(Applied { version, outcome });
+        let uris = wanted.borrow_and_update().clone();
+        if task.open.as_ref().is_some_and(|stream| stream.uris == uris) {
+            task.retry = None;
+        } else {
+            task.apply(uris).await;
+        }
     }
 }
 
 impl SubscriptionTask {
-    /// Opens a stream for these resources. New resources that the server does not take are not wanted any more.
-    async fn apply(&mut self, uris: BTreeSet<String>) -> Result<(), UpstreamError> {
-        let Err(error) = self.open(&uris, true).await else {
+    /// Opens a stream for these resources. New resources that the server refuses are not wanted any more.
+    async fn apply(&mut self, uris: BTreeSet<String>) {
+        let Err(error) = self.open(&uris).await else {
             (self.accepted, self.retry) = (uris, None);
-            return Ok(());
+            return;
         };
-        let accepted = &self.accepted;
-        self.inner.subscriptions.wanted.send_if_modified(|wanted| {
-            wanted.uris.retain(|uri| accepted.contains(uri) || !uris.contains(uri));
-            false
-        });
         let is_refused = is_refusal(&error);
-        let error = UpstreamError::from(error);
-        if is_refused && self.open.is_none() && !uris.is_empty() {
-            // One of the resources may be the reason.
-            self.open(&BTreeSet::new(), false).await.unwrap_or_default();
+        self.retry_later(Some(&error.into()), is_refused);
+        if !is_refused {
+            return;
         }
-        match &self.open {
-            Some(stream) if stream.is_complete => self.retry = None,
-            Some(_) | None => self.retry_later(Some(&error), is_refused),
+        let refused: BTreeSet<String> = uris.difference(&self.accepted).cloned().collect();
+        if !refused.is_empty() {
+            let server = &self.inner.dispatcher().target.name;
+            tracing::warn!(%server, ?refused, "the server refuses subscriptions to resources");
+            self.inner.subscriptions.send_modify(|uris| uris.retain(|uri| !refused.contains(uri)));
+        } else if self.open.is_none() && !uris.is_empty() {
+            // One of the resources may be the reason; the lists do not depend on it.
+            self.open(&BTreeSet::new()).await.unwrap_or_default();
         }
-        Err(error)
     }
 
     /// Opens a stream. The old one is closed when the new one is open, and stays when that fails.
-    async fn open(&mut self, uris: &BTreeSet<String>, is_complete: bool) -> Result<(), TransportError> {
+    async fn open(&mut self, uris: &BTreeSet<String>) -> Result<(), TransportError> {
         let Some(params) = self.inner.filter(uris) else {
             self.open = None;
             return Ok(());
@@ -267,7 +208,7 @@ impl SubscriptionTask {
                 _ = &mut acknowledged => break,
             }
         }
-        self.open = Some(Stream { request, opened: Instant::now(), is_complete });
+        self.open = Some(Stream { request, uris: uris.clone(), opened: Instant::now() });
         if mem::take(&mut self.missed) {
             dispatcher.notify_lists_changed();
         }

@@ -6,7 +6,7 @@ use super::{
     limits::{POLL, POLL_DEFAULT, POST_WAIT},
     types::UpstreamError,
 };
-use crate::raw;
+use crate::{exchange::ClientChannel, raw};
 use std::{sync::Arc, time::Duration};
 use tokio::time::{sleep, timeout};
 
@@ -15,12 +15,12 @@ impl ConnectionInner {
     pub(super) async fn call_as_task(
         self: &Arc<Self>,
         request: OutgoingRequest<'_>,
+        client: &Arc<dyn ClientChannel>,
     ) -> Result<String, UpstreamError> {
         let params = raw::with(request.params, "task", "{}");
         // The server also works between two polls, and its messages then belong to the client of the task.
         let id = self.dispatcher().next_id();
-        let running = request.client.map(|client| self.dispatcher().register(id, client, false));
-        let running = running.transpose()?;
+        let running = self.dispatcher().register(id, client, false)?;
         let start = OutgoingRequest { params: &params, progress_token: Some(id), ..request };
         let started = self.request(start).await?;
         let Some(task) = raw::member(&started, "task").filter(|task| task.starts_with('{')) else {
@@ -31,7 +31,8 @@ impl ConnectionInner {
             return Err(UpstreamError::OutcomeUnknown(what.into()));
         };
         let params = raw::object([("taskId", id)]);
-        let mut guard = TaskGuard { inner: Arc::clone(self), running, cancel: Some(params.clone()) };
+        let mut guard =
+            TaskGuard { inner: Arc::clone(self), running: Some(running), cancel: Some(params.clone()) };
         let outcome = self.finish_task(request, &params, task.to_owned()).await;
         match outcome.map_err(UpstreamError::into_outcome_unknown) {
             outcome @ (Ok(_) | Err(UpstreamError::Rpc(_))) => {

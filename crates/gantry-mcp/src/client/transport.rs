@@ -132,7 +132,6 @@ pub(super) enum Link {
 }
 
 impl Link {
-    /// Sends a request and waits for its result.
     pub(super) async fn call(&self, call: &Call<'_>) -> Result<String, TransportError> {
         match self {
             Self::Duplex(duplex) => Ok(duplex.call(call).await?),
@@ -155,7 +154,6 @@ impl Link {
         }
     }
 
-    /// Ends it in an orderly way.
     pub(super) async fn close(&self) {
         match self {
             Self::Duplex(duplex) => duplex.close().await,

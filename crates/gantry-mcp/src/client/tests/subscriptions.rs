@@ -61,15 +61,14 @@ async fn a_resource_that_the_server_does_not_take_costs_nothing_else() {
         peer.next().await;
     })
     .await;
-    let outcome = watch(&connection, "bad:").await;
-    assert!(matches!(&outcome, Err(UpstreamError::Rpc(error)) if error.code == -32602), "{outcome:?}");
+    watch(&connection, "bad:").await.unwrap();
     tools_changed(&events).await;
     watch(&connection, "good:").await.unwrap();
     tools_changed(&events).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_refuses_to_be_listened_to_is_asked_again_and_a_watch_says_why() {
+async fn a_server_that_refuses_to_be_listened_to_is_asked_again_without_the_resource() {
     let (connection, events) = modern(async |mut peer: Peer| {
         peer.discovery(capabilities()).await;
         let (first, _) = listened(&mut peer).await;
@@ -84,7 +83,7 @@ async fn a_server_that_refuses_to_be_listened_to_is_asked_again_and_a_watch_says
         peer.next().await;
     })
     .await;
-    assert!(matches!(watch(&connection, "a:").await, Err(UpstreamError::Rpc(_))));
+    watch(&connection, "a:").await.unwrap();
     tools_changed(&events).await;
 }
 
@@ -121,30 +120,6 @@ async fn the_lists_are_heard_of_even_if_a_watched_resource_is_refused_later() {
     // While no stream was open, something may have changed.
     tools_changed(&events).await;
     heard_again.recv().await.unwrap();
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_watch_of_the_newer_era_that_was_given_up_still_says_why_it_was_refused() {
-    let (connection, _events) = modern(async |mut peer: Peer| {
-        peer.discovery(capabilities()).await;
-        let (first, _) = listened(&mut peer).await;
-        acknowledge(&mut peer, &first).await;
-        let (second, uris) = listened(&mut peer).await;
-        assert_eq!(uris, ["a:"]);
-        tokio::time::sleep(Duration::from_secs(3)).await;
-        peer.refuse(&second, -32602).await;
-        let (third, uris) = listened(&mut peer).await;
-        assert_eq!(uris, ["a:"]);
-        peer.refuse(&third, -32603).await;
-        peer.next().await;
-    })
-    .await;
-    let given_up = tokio::time::timeout(Duration::from_secs(1), watch(&connection, "a:")).await;
-    assert!(given_up.is_err());
-    for code in [-32602, -32603] {
-        let outcome = watch(&connection, "a:").await;
-        assert!(matches!(&outcome, Err(UpstreamError::Rpc(error)) if error.code == code), "{outcome:?}");
-    }
 }
 
 #[tokio::test(start_paused = true)]
