@@ -3,6 +3,7 @@
 use crate::openapi::document::NodeRef;
 use gantry_core::yaml;
 use serde_json::{Map, Number, Value};
+use std::borrow::Cow;
 
 // Limit: values of an enumeration that are listed.
 pub(super) const MAX_CHOICES: usize = 200;
@@ -84,6 +85,15 @@ pub(super) fn choices(node: NodeRef<'_>) -> &[Value] {
         (Some(only), _) => std::slice::from_ref(only.value),
         (None, Some(Value::Array(values))) => values,
         (None, _) => &[],
+    }
+}
+
+/// A scalar as text.
+pub(super) fn as_text(value: &Value) -> Option<Cow<'_, str>> {
+    match value {
+        Value::String(text) => Some(Cow::Borrowed(text)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => Some(Cow::Owned(value.to_string())),
+        Value::Array(_) | Value::Object(_) => None,
     }
 }
 
