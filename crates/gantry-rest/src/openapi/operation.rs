@@ -49,7 +49,7 @@ impl Method {
         Self::ALL.into_iter().find(|method| method.as_str().eq_ignore_ascii_case(word))
     }
 
-    /// What calling it may change, by the rules of HTTP.
+    /// Its effect, by the rules of HTTP.
     #[must_use]
     pub fn effect(self) -> Effect {
         match self {

@@ -60,7 +60,7 @@ pub(crate) struct Template {
     pub(crate) query_keys: Vec<String>,
 }
 
-/// What of a request comes from the arguments. All of it is encoded.
+/// The parts of a request that come from the arguments, encoded.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Prepared {
     /// The path below the server's address; it begins with `/`.

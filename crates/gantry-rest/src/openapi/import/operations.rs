@@ -108,7 +108,7 @@ impl<'a> OperationRef<'a> {
         self.node.text("operationId").filter(|id| id.len() <= NAME_BYTES)
     }
 
-    /// What the document says about the tool.
+    /// The extension about the tool.
     pub(crate) fn extension(&self) -> Option<NodeRef<'a>> {
         self.extensions().next()
     }

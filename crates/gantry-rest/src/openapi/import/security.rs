@@ -121,7 +121,7 @@ fn base(root: NodeRef<'_>, servers: &Servers<'_>) -> Option<Url> {
     }
 }
 
-/// What an operation needs: any one of these. A scheme that is not defined is a token if its name looks like one, and left
+/// The requirements of an operation, any one of which is enough. A scheme that is not defined is a token if its name looks like one, and left
 /// out otherwise; a warning says so once.
 pub(crate) fn requirements(
     operation: NodeRef<'_>,

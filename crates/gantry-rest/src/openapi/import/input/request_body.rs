@@ -225,7 +225,7 @@ fn description<'a>(body: &RequestBody<'a>) -> Option<Cow<'a, str>> {
     Some(Cow::Owned(format!("{hint}{}", text.unwrap_or_default())))
 }
 
-/// What the document says about how single properties of a form or a multipart body are written.
+/// How single properties of a form or a multipart body are written, where the document says so.
 fn encodings(
     body: &RequestBody<'_>,
     properties: &[(String, NodeRef<'_>)],
