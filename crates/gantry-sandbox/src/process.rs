@@ -11,14 +11,13 @@
 //! that was killed with SIGKILL, and when the program itself ends. On Linux both are child subreapers: a daemon that
 //! forks twice and calls `setsid` becomes a child of the inner guard instead of escaping to init.
 //!
-//! There are two of them because an orphan of a killed guard would escape: when the inner one is killed, the outer
-//! one inherits its children; when the outer one is killed, the inner one notices and ends the tree. The program also
-//! asks the kernel to die with the inner guard, and Gantry kills its process group when the outer one was killed.
+//! There are two because an orphan of a killed guard would escape: when the inner one is killed, the outer one inherits
+//! its children; when the outer one is killed, the inner one ends the tree, and Gantry kills the program's process group.
+//! The program also asks the kernel to die with the inner guard.
 //!
-//! Limits. This contains programs that are careless, not programs that fight: one that runs as the same user can kill
-//! both guards at the same moment (then only the program and its process group die), or change its process id faster
-//! than it can be killed. A descendant that runs as another user, as through `sudo`, cannot be killed at all. Without
-//! Linux there is no subreaper: there the process group is all that ends.
+//! Limits. This contains careless programs, not hostile ones: one that runs as the same user can kill both guards at the
+//! same moment (then only its process group dies), or change its process id faster than it can be killed. A descendant
+//! that runs as another user, as through `sudo`, cannot be killed. Without Linux only the process group ends.
 
 mod child;
 mod error;

@@ -1,4 +1,4 @@
-//! The system calls that neither std nor rustix wraps safely, and what differs between systems.
+//! The system calls that neither std nor rustix wraps safely, and the differences between systems.
 //!
 //! Invariant: all `unsafe` code of this crate is here, in `sys/linux.rs` and in `sys/jail.rs`.
 #![expect(
@@ -77,7 +77,6 @@ pub(crate) fn fork() -> io::Result<Option<Pid>> {
     }
 }
 
-/// Blocks every signal that can be blocked.
 pub(crate) fn block_signals() -> io::Result<()> {
     set_signal_mask(libc::sigfillset)
 }
@@ -89,6 +88,11 @@ fn set_signal_mask(fill: unsafe extern "C" fn(*mut libc::sigset_t) -> libc::c_in
         fill(signals.as_mut_ptr());
         libc::sigprocmask(libc::SIG_SETMASK, signals.as_ptr(), std::ptr::null_mut())
     };
+    done(result.into())
+}
+
+/// The error of a C function that returns zero if it succeeds.
+fn done(result: libc::c_long) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
@@ -109,7 +113,7 @@ pub(crate) fn detach(command: &mut Command, guard: Pid) {
     unsafe { command.pre_exec(prepare) };
 }
 
-/// A wait that a signal ended early, or a read that found nothing, is repeated by the caller's loop.
+/// Ignores that a signal ended a wait early, or that a read found nothing: the caller's loop repeats it.
 pub(crate) fn ignore_interrupt(result: rustix::io::Result<usize>) -> io::Result<()> {
     match result {
         Ok(_) | Err(Errno::INTR | Errno::AGAIN) => Ok(()),

@@ -14,9 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The controllers that a group must have.
 const CONTROLLERS: [&str; 2] = ["memory", "pids"];
-/// How a delegated group is marked.
 const MARKS: [&str; 2] = ["user.delegate", "trusted.delegate"];
 /// Where the processes of Gantry's unit go.
 const OWN: &str = "gantry-own";
@@ -71,12 +69,9 @@ impl Cgroups {
         if !has(&fs::read_to_string(&control)?) {
             fs::write(&control, CONTROLLERS.map(|name| format!("+{name}")).join(" "))?;
         }
-        let cgroups = Self { base: delegated.to_owned(), n_made: AtomicU64::new(0) };
-        cgroups.remove_stale(|pid| Path::new("/proc").join(pid).exists());
-        Ok(cgroups)
+        Ok(Self { base: delegated.to_owned(), n_made: AtomicU64::new(0) })
     }
 
-    /// A new group with these limits.
     pub(crate) fn job(&self, limits: &Limits) -> io::Result<JobCgroup> {
         let number = self.n_made.fetch_add(1, Ordering::Relaxed);
         let folder = self.base.join(format!("{JOB}{}-{number}", std::process::id()));
@@ -88,18 +83,6 @@ impl Cgroups {
         cgroup.set("memory.oom.group", 1).or_else(absent)?;
         cgroup.set("pids.max", u64::from(limits.processes) + JAIL_PROCESSES)?;
         Ok(cgroup)
-    }
-
-    /// Removes the groups of Gantry processes that have ended.
-    fn remove_stale(&self, is_alive: impl Fn(&str) -> bool) {
-        for entry in fs::read_dir(&self.base).into_iter().flatten().flatten() {
-            let name = entry.file_name();
-            let pid = name.to_str().and_then(|name| name.strip_prefix(JOB)?.split('-').next());
-            let is_ours = pid.is_some_and(|pid| pid == std::process::id().to_string());
-            if pid.is_some_and(|pid| is_ours || !is_alive(pid)) {
-                drop(JobCgroup(entry.path()));
-            }
-        }
     }
 }
 
@@ -130,7 +113,7 @@ impl Drop for JobCgroup {
         while let Err(error) = fs::remove_dir(&self.0) {
             let is_busy = error.kind() == io::ErrorKind::ResourceBusy;
             if !is_busy || Instant::now() > deadline {
-                // The next Gantry process tries again.
+                // systemd removes it with the unit.
                 tracing::debug!(%error, group = %self.0.display(), "a control group is left");
                 return;
             }
@@ -154,7 +137,6 @@ fn is_delegated(group: &Path) -> bool {
     MARKS.iter().any(is_marked)
 }
 
-/// Moves all processes of a group one level down.
 fn move_down(group: &Path) -> io::Result<()> {
     let below = group.join(OWN);
     match fs::create_dir(&below) {

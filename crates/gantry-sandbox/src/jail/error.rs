@@ -11,19 +11,16 @@ pub enum JailError {
     /// No jail can be built on this machine, so no program runs that needs one.
     #[error("programs cannot be confined on this machine: {cause}; {fix}")]
     Unavailable { cause: String, fix: String },
-    /// There is no such program in the jail.
     #[error("there is no program `{}` in the sandbox", .program.display())]
     NoProgram { program: OsString },
     /// The workspace cannot be used, or something protected in it cannot be secured.
     #[error("{what}: {reason}")]
     Workspace { what: String, reason: String },
-    /// The job cannot start in this folder of the workspace.
     #[error("`{folder}` cannot be the working folder: {reason}; name a folder of the workspace")]
     Folder { folder: String, reason: String },
     /// The system refused a step of building the jail. `detail` may be empty.
     #[error("the sandbox cannot be set up: {}{}", .step.with(detail, *errno), .step.remedy())]
     Step { step: Step, detail: String, errno: i32 },
-    /// The job cannot be handed to a jail.
     #[error("the sandbox cannot be set up: {step}: {reason}")]
     Setup { step: String, reason: String },
     /// The helper that builds the jail ended before it executed the program.
@@ -46,7 +43,6 @@ impl JailError {
     }
 }
 
-/// A step of building a jail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum Step {
     #[error("reading the job")]

@@ -23,7 +23,7 @@ mod seccomp;
 mod userns;
 
 use std::fs::File;
-use std::io::{self, Write as _};
+use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -35,7 +35,7 @@ use rustix::thread::CapabilitySet;
 use super::JailError;
 use super::error::{At as _, Step};
 use super::probe::Backend;
-use super::protocol::{self, JobSpec, Owner, Report, Start};
+use super::protocol::{self, JobSpec, Owner, Report};
 use crate::sys;
 
 /// The name of the helper and the first process in a list of processes.
@@ -50,12 +50,9 @@ struct HelperJob {
     store: Option<OwnedFd>,
 }
 
-/// Runs the helper, whose standard input is the control socket. Returns whether it was one.
+/// Runs the helper, whose standard input is the control socket. Returns whether a job came over it.
 pub(crate) fn main() -> bool {
-    let Ok(job) = receive() else {
-        io::stderr().write_all(b"this is for Gantry's own use; run `gantry --help` for the commands\n").ok();
-        return false;
-    };
+    let Ok(job) = receive() else { return false };
     let result = match job.spec.backend {
         Backend::Native => native(&job),
         Backend::Bubblewrap => in_bubblewrap(&job),
@@ -74,7 +71,7 @@ fn receive() -> io::Result<HelperJob> {
     sys::block_signals()?;
     sys::set_process_name(PROCESS_NAME)?;
     rustix::process::umask(Mode::from_raw_mode(0o022));
-    let (Start { memory_is_bounded }, descriptors) = protocol::receive(&control)?.ok_or(Errno::PIPE)?;
+    let (memory_is_bounded, descriptors) = protocol::receive(&control)?.ok_or(Errno::PIPE)?;
     let mut descriptors = descriptors.into_iter();
     let spec = protocol::read_job(File::from(descriptors.next().ok_or(Errno::BADF)?))?;
     rustix::stdio::dup2_stdin(descriptors.next().ok_or(Errno::BADF)?)?;

@@ -19,18 +19,16 @@ pub const HOME: &str = "/home/gantry";
 pub const PROXY: &str = "127.0.0.1:3128";
 
 /// One program to run in the jail.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Job {
     /// A path in the jail, or a name to look up on the PATH of `env`. Never looked up in the workspace.
     pub program: OsString,
-    /// The arguments after the program's name.
     pub args: Vec<OsString>,
     /// The whole environment, but for HOME, TMPDIR and LANG, which the jail sets if this does not. Of two values of a
     /// variable, the last counts.
     pub env: Vec<(OsString, OsString)>,
     /// Where it starts, relative to the workspace; it must be beneath it.
     pub folder: PathBuf,
-    /// What it reads on its standard input.
     #[serde(skip)]
     pub input: Arc<[u8]>,
     pub access: Access,
@@ -47,15 +45,16 @@ pub struct Job {
 }
 
 /// What a job may do with the workspace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Access {
+    #[default]
     Read,
     /// Read and change it, but for what is protected.
     Write,
 }
 
-/// How much a job may take.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// How much a job may take; nothing, if it is not said.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     /// From its start to its end.
     pub wall: Duration,
@@ -107,17 +106,12 @@ impl Captured {
 /// How a job ended. Every process that it started has ended with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ExitReason {
-    /// By itself, with this code.
     Exited(i32),
     /// By this signal, which is not of a limit.
     Signalled(i32),
-    /// It took too long.
     WallLimit,
-    /// One of its processes used too much processor time.
     CpuLimit,
-    /// Its processes took too much memory.
     MemoryLimit,
-    /// It wrote too much to disk.
     WriteLimit,
 }
 

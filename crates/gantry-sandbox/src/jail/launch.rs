@@ -33,13 +33,11 @@ const WALL_RESERVE: Duration = Duration::from_secs(1);
 /// How long all processes in a jail may take to die.
 const END_LIMIT: Duration = Duration::from_secs(10);
 
-/// How long the probe of a backend may take.
 const PROBE_LIMIT: Duration = Duration::from_secs(5);
 
 /// How much of a job's output is read at once.
 const CHUNK: usize = 64 << 10;
 
-/// How jails are built.
 #[derive(Debug, Clone)]
 pub(crate) struct Builder {
     pub(crate) backend: Backend,
@@ -144,8 +142,7 @@ impl Task {
         // Finding paths, locking and forking block.
         let preparing =
             tokio::task::spawn_blocking(move || prepare::prepare(&builder, workspace.as_ref(), &job));
-        let prepared = preparing.await.map_err(|error| JailError::setup("starting", &error))??;
-        RunningJob::begin(prepared)
+        preparing.await.map_err(|error| JailError::setup("starting", &error))?
     }
 }
 

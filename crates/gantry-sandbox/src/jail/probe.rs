@@ -18,12 +18,12 @@ const VARIABLE: &str = "GANTRY_SANDBOX";
 /// What a jail by bubblewrap lacks on every machine.
 const BUBBLEWRAP_NOTE: &str = "built by bubblewrap: the number of files in memory is not limited, and jobs see the process that watches over them";
 
-/// Who makes the namespaces and mounts of a jail.
+/// The program that makes the namespaces and mounts of a jail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Backend {
     /// The helper itself.
     Native,
-    /// The program of that name, which some systems permit it where they do not permit it to the helper.
+    /// bubblewrap, which some systems permit it where they do not permit it to the helper.
     Bubblewrap,
 }
 
@@ -58,7 +58,6 @@ fn unavailable(cause: &str, fix: &str) -> JailError {
     JailError::Unavailable { cause: cause.to_owned(), fix: fix.to_owned() }
 }
 
-/// The backends that may be tried.
 fn allowed(variable: Option<&OsStr>) -> Result<&'static [Backend], JailError> {
     match variable.map(|value| value.to_string_lossy()).as_deref() {
         None | Some("") => Ok(&[Backend::Native, Backend::Bubblewrap]),
@@ -101,7 +100,6 @@ fn first_working(
 /// The settings of this machine that explain a failure.
 #[derive(Debug, Clone, Default)]
 struct Machine {
-    /// The executable that is the helper.
     helper: PathBuf,
     /// AppArmor permits user namespaces only to programs with a profile for it, as on Ubuntu from 23.10 on.
     has_apparmor: bool,

@@ -1,7 +1,9 @@
 //! The messages between Gantry and the helper that builds a jail, as JSON over a socket that keeps messages apart
 //! (`SOCK_SEQPACKET`): several processes report on one socket, and each can be killed at any moment.
 //!
-//! The job itself may be larger than a message, so it goes as a file in memory.
+//! The first message starts the job: whether a control group, which counts all kinds of memory, bounds it. Its descriptors
+//! are the job, which may be larger than a message and is in a file in memory, the job's standard input, and the workspace
+//! and the store if it has them. The helper answers with [`Report`]s.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, IoSlice, IoSliceMut, Seek as _};
@@ -40,13 +42,6 @@ pub(crate) struct JobSpec {
     pub(crate) mounts: Vec<ProtectedMount>,
 }
 
-/// The message that starts a job. Descriptors: the job, its standard input, the workspace and the store if it has them.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub(crate) struct Start {
-    /// Whether a control group, which counts all kinds of memory, bounds it.
-    pub(crate) memory_is_bounded: bool,
-}
-
 /// A user and a group, by their numbers outside the jail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Owner {
@@ -62,21 +57,24 @@ pub(crate) enum Report {
     /// The program is about to be executed. If no other report follows, it counts as run.
     Executing,
     /// The program is executed. What this jail lacks, for people.
-    Started { notes: Vec<String> },
-    /// The program is not executed, and will not be.
+    Started {
+        notes: Vec<String>,
+    },
     Failed(JailError),
-    /// The program was executed and has ended.
-    Ended { end: ExitReason, duration: Duration },
+    Ended {
+        end: ExitReason,
+        duration: Duration,
+    },
     /// The program was executed, but can no longer be supervised: the whole job is ended.
-    Broken { reason: String },
+    Broken {
+        reason: String,
+    },
 }
 
-/// A pair of connected sockets for messages.
 pub(crate) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
 }
 
-/// Sends one message.
 pub(crate) fn send(
     socket: impl AsFd,
     message: &impl Serialize,
@@ -126,7 +124,6 @@ pub(crate) fn write_job(spec: &JobSpec) -> io::Result<File> {
     Ok(writer.into_inner()?)
 }
 
-/// Reads a job from such a file.
 pub(crate) fn read_job(file: File) -> io::Result<JobSpec> {
     Ok(serde_json::from_reader(BufReader::new(file))?)
 }

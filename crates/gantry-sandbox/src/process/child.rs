@@ -20,23 +20,21 @@ use super::guard::{self, FAILED, GUARD_ARG, PROCESS_NAME, SIGNAL_BASE, STARTED, 
 use super::reaper::KILL_LIMIT;
 use crate::{Error, Spec, sys};
 
-/// How long it may take until the program is executed.
 const START_LIMIT: Duration = Duration::from_secs(10);
 
-/// How long a tree may take to die: what the guards allow themselves one after the other, and some air.
+/// How long a tree may take to die: the limits of both guards, and some reserve.
 const END_LIMIT: Duration = Duration::from_secs(2 * KILL_LIMIT.as_secs() + 2);
 
-/// The highest number of a signal; a code above what it gives is a code.
+/// The highest number of a signal.
 const LAST_SIGNAL: u8 = 64;
 
 /// A running program. Dropped, it is killed at once with everything that it has started.
 #[derive(Debug)]
 pub struct Child {
-    /// Where the program reads from. Taken, it is the taker's to close.
+    /// A caller that takes it has to close it.
     pub stdin: Option<ChildStdin>,
-    /// What the program writes.
     pub stdout: Option<ChildStdout>,
-    /// What the program says besides; who takes it must read it, or the program stalls.
+    /// A caller that takes it must read it, or the program stalls.
     pub stderr: Option<ChildStderr>,
     pid: Pid,
     guard: tokio::process::Child,
@@ -45,10 +43,8 @@ pub struct Child {
     exit: Option<Exit>,
 }
 
-/// How a program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// By itself, with this code.
     Code(u8),
     /// By a signal. As in a shell, a code of 128 + n counts as signal n.
     Signal(u8),
@@ -62,7 +58,7 @@ pub enum Exit {
 /// The program is not there or cannot be executed, or something in the specification cannot be used.
 pub async fn spawn(spec: &Spec) -> Result<Child, Error> {
     let deadline = Instant::now() + START_LIMIT;
-    let Guard { program, process: mut guard, control } = start_guard(spec, deadline).await?;
+    let (program, mut guard, control) = start_guard(spec, deadline).await?;
     let failure = |source| Error::Guard { program: program.clone(), source };
     let mut control = UnixStream::from_std(control).map_err(failure)?;
     let mut report = [0; 5];
@@ -88,12 +84,8 @@ pub async fn spawn(spec: &Spec) -> Result<Child, Error> {
     }
 }
 
-/// A guard that was started, and what keeps it alive.
-struct Guard {
-    program: PathBuf,
-    process: tokio::process::Child,
-    control: StdUnixStream,
-}
+/// The program, its guard, and the control socket that keeps the guard alive.
+type Guard = (PathBuf, tokio::process::Child, StdUnixStream);
 
 /// Finds the program and starts its guard, both on a thread for work that blocks: a file system that does not answer must
 /// hold up nothing else. That thread may end at any time, so no guard may ask to die with its parent, which is a thread.
@@ -110,13 +102,13 @@ async fn start_guard(spec: &Spec, deadline: Instant) -> Result<Guard, Error> {
         control.set_nonblocking(true).map_err(failure)?;
         let process = guard_command(&spec, &program, guards_end)?.spawn().map_err(failure)?;
         drop(turn);
-        Ok(Guard { program, process, control })
+        Ok((program, process, control))
     });
     match timeout_at(deadline, &mut starting).await {
         Ok(Ok(started)) => started,
         Ok(Err(error)) => Err(Error::Guard { program, source: error.into() }),
         Err(_) => {
-            // What has begun comes to nothing: nobody holds the control socket of that guard.
+            // A guard that was started ends, because its control socket is closed.
             starting.abort();
             Err(too_late())
         }
@@ -167,7 +159,7 @@ impl Child {
         self.pid.as_raw_nonzero().get()
     }
 
-    /// Waits until the program has ended and all that it had started is gone.
+    /// Waits until the program has ended and all its descendants are gone.
     ///
     /// Cancel-safety: may be given up and called again.
     ///
@@ -185,7 +177,7 @@ impl Child {
     }
 
     /// Ends the program: closes its input (if not taken), sends SIGTERM to its process group after half of `grace`,
-    /// and kills the whole tree after the other half. Whatever it left behind is killed in any case.
+    /// and kills the whole tree after the other half. Processes that it left behind are killed in any case.
     ///
     /// # Errors
     /// Something did not even end by SIGKILL.
@@ -194,7 +186,7 @@ impl Child {
         if let Ok(result) = timeout(grace / 2, self.wait()).await {
             return result;
         }
-        // Where there is no guard to hear it, there is nothing to wait for either.
+        // Without a guard to receive it, there is nothing to wait for either.
         if self.control.write_all(&[TERMINATE]).await.is_ok()
             && let Ok(result) = timeout(grace / 2, self.wait()).await
         {

@@ -8,60 +8,47 @@ use std::time::Duration;
 /// Why a program did not start, or does not end.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// No folder of the PATH has it.
     #[error(
         "command `{}` was not found on the PATH `{}`; install it, correct its name, or give its absolute path",
         .command.display(),
         .path.display()
     )]
     CommandNotFound { command: OsString, path: OsString },
-    /// The program is named by its path, and there is nothing.
     #[error("there is no program at {}; correct the path or install it", .program.display())]
     ProgramNotFound { program: PathBuf },
-    /// The file is there, but may not be executed.
     #[error(
         "{0} is not an executable file; run `chmod +x {0}`, or name its interpreter as the command",
         .program.display()
     )]
     NotExecutable { program: PathBuf },
-    /// The working folder cannot be entered.
     #[error("the working folder {} cannot be used; create it or correct `cwd`", .folder.display())]
     WorkingFolder { folder: PathBuf, source: io::Error },
-    /// A name that cannot be in an environment.
     #[error(
         "`{}` cannot be the name of an environment variable; it must not be empty or contain `=` or a NUL byte",
         .name.display()
     )]
     VariableName { name: OsString },
-    /// A NUL byte, which ends a text for the system.
     #[error("{what} contains a NUL byte, which cannot be handed to a process; remove it")]
     NulByte { what: String },
-    /// The program that runs is not able to guard another.
     #[error("this program cannot guard processes: its `main` must call `gantry_sandbox::guard_main` first")]
     NoGuard,
-    /// The guard did not start.
     #[error("the guard process for {} cannot be started", .program.display())]
     Guard { program: PathBuf, source: io::Error },
-    /// The guard ended before it started the program.
     #[error("the guard process for {} ended before the program started ({exit}); try again", .program.display())]
     GuardLost { program: PathBuf, exit: String },
-    /// The guard says nothing.
     #[error(
         "{} was not started within {} s; check that its file system answers",
         .program.display(),
         .limit.as_secs()
     )]
     StartTimeout { program: PathBuf, limit: Duration },
-    /// The system refused to execute the file.
     #[error(
         "{} cannot be executed; check the interpreter in its first line, and that it was built for this machine",
         .program.display()
     )]
     Execute { program: PathBuf, source: io::Error },
-    /// Waiting failed.
     #[error("cannot wait for process {pid}")]
     Wait { pid: i32, source: io::Error },
-    /// Something is left that SIGKILL did not end.
     #[error(
         "process {pid} or a process that it started did not end within {} s of SIGKILL; \
          look for processes in uninterruptible sleep or of another user",

@@ -19,14 +19,14 @@ use rustix::process::{Pid, Signal, WaitStatus, getpid, getppid, kill_process_gro
 use super::reaper;
 use crate::sys::{self, Signals};
 
-/// The first argument that makes a program a guard instead of what it usually is.
+/// The first argument that makes a program a guard.
 pub(super) const GUARD_ARG: &str = "__guard";
 
-/// What stands before the name of every variable on the way to the guard, so that the loader of the guard does not
-/// act on what is meant for the program, such as `LD_PRELOAD`.
+/// The prefix of every variable on the way to the guard, so that the loader of the guard does not act on those of the
+/// program, such as `LD_PRELOAD`.
 pub(super) const VARIABLE_PREFIX: &str = "GUARDED_";
 
-/// What the guard is called in a list of processes. `pkill gantry` must not end Gantry and the guards together.
+/// The guard's name in a list of processes. `pkill gantry` must not end Gantry and the guards together.
 pub(super) const PROCESS_NAME: &str = "sandbox-guard";
 
 /// From Gantry to the guard: ask the program to end.
@@ -37,7 +37,7 @@ pub(super) const STARTED: u8 = b'S';
 /// It does not, with this error of the system.
 pub(super) const FAILED: u8 = b'F';
 
-/// The exit code of a guard that failed, and what is added to the number of the signal that ended a program.
+/// The exit code of a guard that failed, and the base of the exit codes of signals.
 const GUARD_FAILURE: u8 = 125;
 pub(super) const SIGNAL_BASE: u8 = 128;
 
@@ -56,27 +56,24 @@ pub fn guard_main(args: impl IntoIterator<Item = OsString>) -> Option<ExitCode> 
     IS_GUARD_CAPABLE.store(true, Ordering::Relaxed);
     let mut args = args.into_iter().skip(1);
     let first = args.next()?;
-    if first == crate::jail::HELPER_ARG {
-        return Some(if crate::jail::helper_main() {
-            ExitCode::SUCCESS
-        } else {
-            ExitCode::from(GUARD_FAILURE)
-        });
-    }
-    if first != GUARD_ARG {
+    let code = if first == GUARD_ARG {
+        Job::parse(args).map(|job| {
+            job.run().unwrap_or_else(|error| {
+                report(&job.control, FAILED, error.raw_os_error().unwrap_or_default());
+                GUARD_FAILURE
+            })
+        })
+    } else if first == crate::jail::HELPER_ARG {
+        crate::jail::helper_main().then_some(0)
+    } else {
         return None;
-    }
-    let Some(job) = Job::parse(args) else {
-        let complaint =
-            format!("`{GUARD_ARG}` is for Gantry's own use; run `gantry --help` for the commands\n");
-        io::stderr().write_all(complaint.as_bytes()).ok();
-        return Some(ExitCode::from(GUARD_FAILURE));
     };
-    let code = job.run().unwrap_or_else(|error| {
-        report(&job.control, FAILED, error.raw_os_error().unwrap_or_default());
-        GUARD_FAILURE
-    });
-    Some(ExitCode::from(code))
+    if code.is_none() {
+        let first = first.display();
+        let complaint = format!("`{first}` is for Gantry's own use; run `gantry --help` for the commands\n");
+        io::stderr().write_all(complaint.as_bytes()).ok();
+    }
+    Some(ExitCode::from(code.unwrap_or(GUARD_FAILURE)))
 }
 
 /// Whether this program can be its own guard.
@@ -84,7 +81,7 @@ pub(crate) fn is_guard_capable() -> bool {
     IS_GUARD_CAPABLE.load(Ordering::Relaxed)
 }
 
-/// What to guard: the number of the control socket, the file to execute, the name it is given, its arguments.
+/// A program to guard: the control socket, the file to execute, the name it is given, its arguments.
 struct Job {
     control: UnixStream,
     program: OsString,
@@ -92,7 +89,7 @@ struct Job {
     args: Vec<OsString>,
 }
 
-/// Which of the two guards this process is, with the other.
+/// Which of the two guards this process is, and the process ids of the others.
 #[derive(Debug, Clone, Copy)]
 enum Role {
     Outer { inner: Pid },
@@ -153,7 +150,7 @@ impl Job {
 }
 
 impl Role {
-    /// Waits until the child ends or nobody wants it any more, then ends the tree; returns the exit code.
+    /// Waits until the child ends or Gantry gives it up, then ends the tree; returns the exit code.
     fn watch(self, control: &UnixStream) -> io::Result<u8> {
         let signals = Signals::new()?;
         loop {
@@ -200,7 +197,7 @@ impl Role {
         match control.read(&mut byte) {
             Ok(1) if byte == [TERMINATE] => Ok(News::Terminate),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(News::Signal),
-            // Nothing else is ever sent; whatever it is, the tree must not outlive the understanding.
+            // Gantry sends nothing else.
             Ok(_) | Err(_) => Ok(News::GantryIsGone),
         }
     }
@@ -211,7 +208,7 @@ impl Role {
         Ok(status.map_or(GUARD_FAILURE, exit_code))
     }
 
-    /// Signals the program's process group. Nobody there to hear it is no failure.
+    /// Signals the program's process group, which may be gone already.
     fn signal_group(self, signal: Signal) {
         if let Self::Inner { program, .. } = self {
             kill_process_group(program, signal).ok();
@@ -219,7 +216,7 @@ impl Role {
     }
 }
 
-/// Tells Gantry. If Gantry is gone, the end of the control socket says so too.
+/// Reports to Gantry, which may be gone.
 fn report(mut control: &UnixStream, kind: u8, number: i32) {
     let [a, b, c, d] = number.to_le_bytes();
     control.write_all(&[kind, a, b, c, d]).ok();

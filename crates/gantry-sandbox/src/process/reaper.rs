@@ -1,6 +1,6 @@
 //! The end of a process tree: everything that is, or becomes, a child of this guard is killed and reaped.
 //!
-//! The guard is a subreaper, so whoever loses its parent becomes its child. Killing children until none are left
+//! The guard is a subreaper, so a process that loses its parent becomes its child. Killing children until none are left
 //! therefore reaches every descendant, one level after the other.
 
 use std::fs;
@@ -10,23 +10,21 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, wait};
 
-/// How long killing may take; what is left then cannot be killed by us.
+/// How long killing may take; processes that are left then cannot be killed by the guard.
 pub(super) const KILL_LIMIT: Duration = Duration::from_secs(5);
 
 /// The first pause between two rounds, which doubles, and the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 
-/// What the children of this process have come to.
+/// The state of the children of this process.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reaped {
-    /// How the main child ended, if it has.
     pub(super) main: Option<WaitStatus>,
-    /// No child is left.
     pub(super) is_empty: bool,
 }
 
-/// Takes away the dead children, and says what is known of the main one.
+/// Reaps the dead children.
 pub(super) fn reap(main: Pid) -> rustix::io::Result<Reaped> {
     let mut reaped = Reaped { main: None, is_empty: false };
     loop {
@@ -43,7 +41,7 @@ pub(super) fn reap(main: Pid) -> rustix::io::Result<Reaped> {
     }
 }
 
-/// Kills all children and what they leave behind; says how the main child ended, if it did so now.
+/// Kills all children and their descendants. Returns how the main child ended, if it did so now.
 pub(super) fn end(main: Pid) -> rustix::io::Result<Option<WaitStatus>> {
     let deadline = Instant::now() + KILL_LIMIT;
     let mut pause = FIRST_PAUSE;

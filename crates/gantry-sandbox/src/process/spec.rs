@@ -1,4 +1,4 @@
-//! What to start, and the checks that can be made before anything is started.
+//! A program to start, and the checks that can be made before.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -14,15 +14,14 @@ use tokio::sync::Semaphore;
 
 use crate::Error;
 
-/// Starts of one specification at once. Those that hang in the system keep a thread each, for as long as they hang.
+/// Limit: starts of one specification at once. A start that hangs in the kernel keeps a thread.
 const STARTS: usize = 4;
 
-/// What to start.
+/// A program to start.
 #[derive(Clone)]
 pub struct Spec {
     /// A name to look up on the PATH in `env`, or a path; a relative path starts at `cwd`.
     pub program: OsString,
-    /// The arguments after the program's name.
     pub args: Vec<OsString>,
     /// The whole environment; nothing is added to it. See [`crate::base_environment`].
     pub env: BTreeMap<OsString, OsString>,
@@ -30,7 +29,7 @@ pub struct Spec {
     pub cwd: Option<PathBuf>,
     /// The executable whose `main` calls [`crate::guard_main`]; none: the one that is running.
     pub guard: Option<PathBuf>,
-    /// Turns to be started; copies share them.
+    /// Permits to start it; copies share them.
     pub(crate) starts: Arc<Semaphore>,
 }
 
@@ -48,8 +47,7 @@ impl Spec {
         }
     }
 
-    /// Checks everything that can be checked beforehand and finds the file to execute. Blocks for as long as the file
-    /// system likes.
+    /// Checks the specification and finds the file to execute. Blocks for as long as the file system does not answer.
     pub(crate) fn resolve(&self) -> Result<PathBuf, Error> {
         self.check_text()?;
         let folder = self.working_folder()?;
@@ -57,7 +55,7 @@ impl Spec {
             return resolve_path(folder.join(&self.program));
         }
         let path = self.env.get(OsStr::new("PATH")).cloned().unwrap_or_default();
-        // Invariant: an empty entry, which for a shell means the working folder, finds nothing. Whoever can write
+        // Invariant: an empty entry, which for a shell means the working folder, finds nothing: a program that can write
         // there must not choose what runs.
         let entries = std::env::split_paths(&path).filter(|entry| !entry.as_os_str().is_empty());
         let mut not_executable = None;

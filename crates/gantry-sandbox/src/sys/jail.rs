@@ -14,7 +14,7 @@ use rustix::mount::MountAttrFlags;
 use rustix::process::{Pid, Signal};
 use rustix::thread::UnshareFlags;
 
-use super::{FIRST_EXTRA, set_signal_mask};
+use super::{FIRST_EXTRA, done, set_signal_mask};
 
 /// The last number of a signal.
 const LAST_SIGNAL: i32 = 64;
@@ -150,10 +150,6 @@ pub(crate) fn loopback_up(socket: impl AsFd) -> io::Result<()> {
         libc::ioctl(socket.as_fd().as_raw_fd(), libc::SIOCSIFFLAGS as libc::Ioctl, &raw const request)
     };
     done(result.into())
-}
-
-fn done(result: libc::c_long) -> io::Result<()> {
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// The home folder of this user in the user database; HOME may be another.

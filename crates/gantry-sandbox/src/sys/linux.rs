@@ -10,7 +10,7 @@ use rustix::process::{Signal, getpid, set_child_subreaper, set_parent_process_de
 
 use super::{FIRST_EXTRA, ignore_interrupt};
 
-/// The event of a socket whose other end sends nothing any more.
+/// The event of a socket whose other end is closed for writing.
 pub(crate) const END_OF_INPUT: PollFlags = PollFlags::RDHUP;
 
 /// Makes the orphans among all descendants children of this process.
@@ -23,12 +23,11 @@ pub(crate) fn signal_on_death_of_parent(signal: Signal) -> io::Result<()> {
     Ok(set_parent_process_death_signal(Some(signal))?)
 }
 
-/// Sets the name in a list of processes.
 pub(crate) fn set_process_name(name: &str) -> io::Result<()> {
     Ok(rustix::thread::set_name(&CString::new(name)?)?)
 }
 
-/// Closes what this process has inherited by accident: all but the standard descriptors and `keep`.
+/// Closes all descriptors but the standard ones and `keep`.
 pub(crate) fn close_all_but(keep: BorrowedFd<'_>) {
     let close = |first: RawFd, last: RawFd| {
         if first <= last {
@@ -36,7 +35,7 @@ pub(crate) fn close_all_but(keep: BorrowedFd<'_>) {
             unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
         }
     };
-    // A kernel without this call (before 5.9) hands on what Gantry itself was started with, as any program does.
+    // A kernel without this call (before 5.9) hands on the descriptors that Gantry itself was started with.
     close(FIRST_EXTRA, keep.as_raw_fd() - 1);
     close(keep.as_raw_fd().saturating_add(1), RawFd::MAX);
 }
@@ -66,7 +65,7 @@ impl Signals {
         ignore_interrupt(poll(&mut descriptors, None))?;
         let [events, signals] = descriptors.map(|descriptor| descriptor.revents());
         if !signals.is_empty() {
-            // Which signals they were does not matter: whoever waits asks for the state of things anew.
+            // Which signals they were does not matter: the caller reads the state of its children anew.
             let mut buffer = [0; 1024];
             ignore_interrupt(rustix::io::read(&self.0, &mut buffer))?;
         }

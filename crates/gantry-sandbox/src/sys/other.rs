@@ -1,4 +1,4 @@
-//! Stand-ins where there is no Linux: no orphans are caught, and the guard looks at intervals instead of being told.
+//! Systems other than Linux: orphans are not caught, and the guard polls for ended processes.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -11,7 +11,7 @@ use super::ignore_interrupt;
 /// The event of a socket whose other end is closed.
 pub(crate) const END_OF_INPUT: PollFlags = PollFlags::HUP;
 
-/// How often the guard looks whether a child or its parent has ended.
+/// How often the guard checks whether a child or its parent has ended.
 const LOOK_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 pub(crate) fn become_subreaper() -> io::Result<()> {

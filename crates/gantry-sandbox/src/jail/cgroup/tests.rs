@@ -88,18 +88,6 @@ fn a_job_gets_a_group_with_its_limits() {
 }
 
 #[test]
-fn groups_of_dead_gantrys_are_removed_and_those_of_living_ones_stay() {
-    let folder = delegated("memory pids");
-    let cgroups = Cgroups::open(folder.path(), folder.path()).unwrap();
-    let names = ["gantry-job-1-0", "gantry-job-2-0", "other"];
-    for name in names {
-        fs::create_dir(folder.path().join(name)).unwrap();
-    }
-    cgroups.remove_stale(|pid| pid == "1");
-    assert_eq!(names.map(|name| folder.path().join(name).exists()), [true, false, true]);
-}
-
-#[test]
 fn a_group_is_killed_before_it_is_removed() {
     let folder = delegated("memory pids");
     let group = folder.path().join("gantry-job-1-0");

@@ -58,7 +58,6 @@ const UNREADABLE: &str = "a process of the job cannot be looked at, so what it w
 pub(super) struct Sample {
     /// Exact if it is more than the limit, else perhaps too much.
     pub(super) memory: u64,
-    /// Since the start.
     pub(super) written: u64,
 }
 
@@ -75,7 +74,6 @@ pub(super) struct Accounting {
     unstable: u32,
 }
 
-/// A process that lives.
 #[derive(Debug)]
 struct Process {
     /// Where it is shown: one folder of its own, or those of its threads.

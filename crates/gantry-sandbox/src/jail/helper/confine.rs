@@ -1,7 +1,6 @@
 //! The rights and limits of the program, besides what it can see.
 
 use std::io;
-use std::path::Path;
 
 use landlock::{
     ABI, Access as _, AccessFs, BitFlags, PathBeneath, PathFd, Ruleset, RulesetAttr as _, RulesetCreated,
@@ -20,7 +19,6 @@ use crate::jail::probe::Backend;
 use crate::jail::protocol::JobSpec;
 use crate::jail::{Access, HOME, STORE, WORKSPACE};
 
-/// Open files of each process.
 const DESCRIPTORS: u64 = 1024;
 
 /// Bytes that cannot be swapped out, of each process.
@@ -93,7 +91,6 @@ pub(super) fn give_up_capabilities() -> io::Result<()> {
     Ok(())
 }
 
-/// Leaves this process no capabilities but these.
 pub(super) fn keep_capabilities(set: CapabilitySet) -> io::Result<()> {
     Ok(set_capabilities(None, sets(set))?)
 }
@@ -136,9 +133,6 @@ fn allow(
     path: &str,
     access: BitFlags<AccessFs>,
 ) -> Result<RulesetCreated, RulesetError> {
-    if !Path::new(path).exists() {
-        return Ok(rules);
-    }
     match PathFd::new(path) {
         Ok(descriptor) => rules.add_rule(PathBeneath::new(descriptor, access)),
         Err(_) => Ok(rules),

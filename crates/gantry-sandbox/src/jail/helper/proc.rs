@@ -13,7 +13,6 @@ use super::rootfs::new_mount;
 /// Limit: bytes of a file that is read here; a list of children can be long.
 const TEXT_LIMIT: u64 = 256 << 10;
 
-/// The number of this process in its own namespace.
 const FIRST: u32 = 1;
 
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);

@@ -6,7 +6,7 @@
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, symlink};
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _, symlink};
 use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{CWD, FileType, Mode, OFlags};
@@ -84,9 +84,6 @@ pub(in crate::jail) const IN_MEMORY: [(&str, u64, u64, u32); 3] = [
     (HOME, 64 << 20, 16384, 0o755),
 ];
 
-/// Up to how many bytes a file is copied instead of mounted.
-const SHORT: u64 = 128 << 10;
-
 /// Limit: bytes and number of files of the root: links, mount points, and a few short files.
 const ROOT_SIZE: u64 = 4 << 20;
 const ROOT_FILES: u64 = 8192;
@@ -101,8 +98,7 @@ struct Source {
 #[derive(Debug)]
 enum What {
     Link(PathBuf),
-    File(Vec<u8>),
-    Tree { mount: OwnedFd, is_folder: bool },
+    Mount(OwnedFd),
 }
 
 /// Everything of the machine that is to be shown in the jail.
@@ -123,7 +119,7 @@ pub(super) fn gather(spec: &JobSpec, folders: Folders) -> Result<Sources, JailEr
         machine.extend(system_part(Path::new(path)).at(Step::Rootfs, path)?);
     }
     for path in SETTINGS {
-        machine.extend(copied_or_shown(Path::new(path)).at(Step::Rootfs, path)?);
+        machine.extend(shown(Path::new(path), READ).at(Step::Rootfs, path)?);
     }
     for (path, device) in DEVICES {
         let source = shown(Path::new(device), DEVICE).at(Step::Rootfs, path)?;
@@ -157,17 +153,8 @@ const DEVICE: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_NOSUID.union(MountAttr
 fn system_part(path: &Path) -> io::Result<Option<Source>> {
     match fs::read_link(path) {
         Ok(target) => Ok(Some(Source { at: path.to_owned(), what: What::Link(target) })),
-        Err(_) => copied_or_shown(path),
+        Err(_) => shown(path, READ),
     }
-}
-
-/// A short file that all users may read is copied, which is quicker than mounting it.
-fn copied_or_shown(path: &Path) -> io::Result<Option<Source>> {
-    let is_short = |file: &fs::Metadata| file.is_file() && file.len() <= SHORT && file.mode() & 0o004 != 0;
-    if fs::metadata(path).is_ok_and(|file| is_short(&file)) {
-        return Ok(Some(Source { at: path.to_owned(), what: What::File(fs::read(path)?) }));
-    }
-    shown(path, READ)
 }
 
 /// A copy of the mount at this path. None: there is no such path, or the user may not see it.
@@ -178,16 +165,11 @@ fn shown(path: &Path, flags: MountAttrFlags) -> io::Result<Option<Source>> {
         Err(error) => return Err(error.into()),
     };
     set_mount_attributes(&tree, flags, true)?;
-    let is_folder = is_folder(&tree)?;
-    Ok(Some(Source { at: path.to_owned(), what: What::Tree { mount: tree, is_folder } }))
+    Ok(Some(Source { at: path.to_owned(), what: What::Mount(tree) }))
 }
 
 const COPY: OpenTreeFlags =
     OpenTreeFlags::OPEN_TREE_CLONE.union(OpenTreeFlags::OPEN_TREE_CLOEXEC).union(OpenTreeFlags::AT_RECURSIVE);
-
-fn is_folder(file: &OwnedFd) -> io::Result<bool> {
-    Ok(FileType::from_raw_mode(rustix::fs::fstat(file)?.st_mode) == FileType::Directory)
-}
 
 /// Whether a toolchain may be shown at its path.
 pub(in crate::jail) fn check_toolchain(path: &Path) -> io::Result<()> {
@@ -197,7 +179,6 @@ pub(in crate::jail) fn check_toolchain(path: &Path) -> io::Result<()> {
     if path.is_absolute() && is_plain && !is_refused { Ok(()) } else { Err(Errno::INVAL.into()) }
 }
 
-/// The mount of a folder of the job.
 fn placed(folder: Folder, flags: MountAttrFlags) -> io::Result<OwnedFd> {
     let tree = match folder {
         Folder::Mounted(tree) => tree,
@@ -230,7 +211,7 @@ pub(super) fn build(job: &HelperJob, sources: Sources) -> Result<Proc, JailError
     leave_machine(&root).at(Step::Rootfs, "pivot_root")?;
     for (path, size, files, mode) in IN_MEMORY {
         let mount = memory("memory", size, files, mode).at(Step::Rootfs, path)?;
-        put_tree(Path::new(path), &mount, true).at(Step::Rootfs, path)?;
+        put_mount(Path::new(path), &mount).at(Step::Rootfs, path)?;
     }
     for source in sources.machine {
         put(&source.at, source.what).at(Step::Rootfs, source.at.display())?;
@@ -243,7 +224,7 @@ pub(super) fn build(job: &HelperJob, sources: Sources) -> Result<Proc, JailError
     }
     rustix::system::sethostname(b"gantry").at(Step::Rootfs, "hostname")?;
     match shown_proc {
-        Ok(mount) => put_tree(Path::new("/proc"), &mount, true).at(Step::Rootfs, "/proc")?,
+        Ok(mount) => put_mount(Path::new("/proc"), &mount).at(Step::Rootfs, "/proc")?,
         // Containers often forbid it. Most programs get along without.
         Err(Errno::PERM) => fs::create_dir("/proc").at(Step::Rootfs, "/proc")?,
         Err(error) => return Err(error).at(Step::Rootfs, "/proc"),
@@ -255,7 +236,7 @@ pub(super) fn build(job: &HelperJob, sources: Sources) -> Result<Proc, JailError
         mounts::make(&job.spec.mounts)?;
     }
     if let Some(store) = &sources.store {
-        put_tree(Path::new(STORE), store, true).at(Step::Rootfs, STORE)?;
+        put_mount(Path::new(STORE), store).at(Step::Rootfs, STORE)?;
     }
     set_mount_attributes(&root, READ, false).at(Step::Rootfs, "/")?;
     watched.at(Step::Rootfs, "/proc")
@@ -274,7 +255,6 @@ fn proc_for_job() -> rustix::io::Result<OwnedFd> {
     new_mount("proc", &[("hidepid", "invisible")], READ | MountAttrFlags::MOUNT_ATTR_NOEXEC)
 }
 
-/// A new file system in memory.
 fn memory(name: &str, size: u64, files: u64, mode: u32) -> rustix::io::Result<OwnedFd> {
     let (size, files, mode) = (size.to_string(), files.to_string(), format!("{mode:o}"));
     let options = [("source", name), ("size", &size), ("nr_inodes", &files), ("mode", &mode)];
@@ -311,14 +291,14 @@ fn put(at: &Path, what: What) -> io::Result<()> {
             make_parents(at)?;
             symlink(target, at)
         }
-        What::File(content) => write(at, &content, 0o444),
-        What::Tree { mount, is_folder } => put_tree(at, &mount, is_folder),
+        What::Mount(mount) => put_mount(at, &mount),
     }
 }
 
 /// Mounts at a path, where it makes a mount point.
-fn put_tree(at: &Path, mount: &OwnedFd, is_folder: bool) -> io::Result<()> {
-    if is_folder {
+fn put_mount(at: &Path, mount: &OwnedFd) -> io::Result<()> {
+    let kind = FileType::from_raw_mode(rustix::fs::fstat(mount)?.st_mode);
+    if kind == FileType::Directory {
         fs::create_dir_all(at)?;
     } else if !at.exists() {
         make_parents(at)?;
@@ -345,7 +325,7 @@ fn put_files(job: &HelperJob) -> Result<(), JailError> {
     let files = &job.spec.job.files;
     let size = files.iter().map(|(_, content)| content.len() as u64 + 4096).sum::<u64>() + 4096;
     let mount = memory("files", size, files.len() as u64 + 8, 0o755).at(Step::Rootfs, FILES)?;
-    put_tree(Path::new(FILES), &mount, true).at(Step::Rootfs, FILES)?;
+    put_mount(Path::new(FILES), &mount).at(Step::Rootfs, FILES)?;
     write_files(job)?;
     set_mount_attributes(&mount, READ, false).at(Step::Rootfs, FILES)
 }

@@ -6,9 +6,8 @@
 //! files made in them become root's.
 
 use std::fs;
-use std::io::{self, Read as _, Write as _};
+use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::os::unix::net::UnixStream;
 
 use rustix::fs::{Gid, Uid};
 use rustix::mount::{OpenTreeFlags, open_tree};
@@ -20,7 +19,7 @@ use rustix::thread::{
 
 use super::HelperJob;
 use crate::jail::error::{At as _, JailError, Step};
-use crate::jail::protocol::Owner;
+use crate::jail::protocol::{self, Owner};
 use crate::sys;
 
 /// The user and the group in the jail.
@@ -69,8 +68,7 @@ pub(super) fn enter(job: &HelperJob) -> Result<Folders, JailError> {
     } else {
         sys::jail::unshare(UnshareFlags::NEWUSER).at(Step::Namespaces, "user")?;
         fs::write("/proc/self/setgroups", "deny").at(Step::UserMap, "setgroups")?;
-        fs::write("/proc/self/uid_map", line(INSIDE.uid, outside.uid)).at(Step::UserMap, "uid_map")?;
-        fs::write("/proc/self/gid_map", line(INSIDE.gid, outside.gid)).at(Step::UserMap, "gid_map")?;
+        write_maps("/proc/self", INSIDE, outside)?;
     }
     let others = UnshareFlags::NEWNS
         | UnshareFlags::NEWPID
@@ -133,24 +131,23 @@ fn mounted_for(folder: &OwnedFd, owner: Owner, seen: Owner) -> Result<OwnedFd, J
 
 /// A user namespace in which `inside` is `outside` on the machine. Only root can make it without entering it.
 fn user_namespace(inside: Owner, outside: Owner) -> Result<OwnedFd, JailError> {
-    let (mut ours, theirs) = UnixStream::pair().at(Step::Namespaces, "socket")?;
+    let (ours, theirs) = protocol::pair().at(Step::Namespaces, "socket")?;
     let Some(child) = sys::fork().at(Step::Namespaces, "fork")? else {
         drop(ours);
         hold_namespace(&theirs);
         sys::jail::exit(0)
     };
     drop(theirs);
-    let mut errno = [0; 4];
-    let made =
-        ours.read_exact(&mut errno).map(|()| i32::from_le_bytes(errno)).and_then(|errno| match errno {
-            0 => Ok(()),
-            errno => Err(io::Error::from_raw_os_error(errno)),
-        });
     let folder = format!("/proc/{}", child.as_raw_nonzero());
     let open = || {
-        made.at(Step::Namespaces, "user")?;
-        fs::write(format!("{folder}/uid_map"), line(inside.uid, outside.uid)).at(Step::UserMap, "uid_map")?;
-        fs::write(format!("{folder}/gid_map"), line(inside.gid, outside.gid)).at(Step::UserMap, "gid_map")?;
+        match protocol::receive(&ours).at(Step::Namespaces, "user")? {
+            Some((0, _)) => {}
+            failed => {
+                let errno = failed.map_or(libc::EPIPE, |(errno, _)| errno);
+                return Err(io::Error::from_raw_os_error(errno)).at(Step::Namespaces, "user");
+            }
+        }
+        write_maps(&folder, inside, outside)?;
         fs::File::open(format!("{folder}/ns/user")).map(OwnedFd::from).at(Step::UserMap, "namespace")
     };
     let namespace = open();
@@ -161,16 +158,20 @@ fn user_namespace(inside: Owner, outside: Owner) -> Result<OwnedFd, JailError> {
 }
 
 /// Makes a user namespace, says so, and keeps it until the other end of the socket is closed.
-fn hold_namespace(mut parent: &UnixStream) {
+fn hold_namespace(parent: &OwnedFd) {
     let made = sys::jail::unshare(UnshareFlags::NEWUSER);
     let errno = made.err().map_or(0, |error| error.raw_os_error().unwrap_or(libc::EPERM));
-    if parent.write_all(&errno.to_le_bytes()).is_ok() {
-        parent.read_exact(&mut [0]).ok();
+    if protocol::send(parent, &errno, &[]).is_ok() {
+        protocol::receive::<()>(parent).ok();
     }
 }
 
-fn line(inside: u32, outside: u32) -> String {
-    format!("{inside} {outside} 1\n")
+fn write_maps(process: &str, inside: Owner, outside: Owner) -> Result<(), JailError> {
+    let maps = [("uid_map", inside.uid, outside.uid), ("gid_map", inside.gid, outside.gid)];
+    for (map, inside, outside) in maps {
+        fs::write(format!("{process}/{map}"), format!("{inside} {outside} 1\n")).at(Step::UserMap, map)?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -4,21 +4,21 @@ use std::ffi::OsStr;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Stdio;
-use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
 use tokio::process::{Child, Command};
 
 use super::Builder;
+use super::running::{Pipes, RunningJob};
 use crate::jail::bubblewrap;
 use crate::jail::cgroup::{Cgroups, JobCgroup};
 use crate::jail::probe::Backend;
-use crate::jail::protocol::{self, JobSpec, Owner, Start};
+use crate::jail::protocol::{self, JobSpec, Owner};
 use crate::jail::workspace::{Workspace, WorkspaceLease};
-use crate::jail::{Access, HELPER_ARG, JailError, Job, Limits};
+use crate::jail::{HELPER_ARG, JailError, Job, Limits};
 
 /// The helper's name in a list of processes. `pkill gantry` must not end Gantry and its jobs together.
 const PROCESS_NAME: &str = "sandbox-jail";
@@ -26,27 +26,19 @@ const PROCESS_NAME: &str = "sandbox-jail";
 /// Limit: bytes of the files of a job together.
 pub(in crate::jail) const FILES_LIMIT: u64 = 64 << 20;
 
-/// A helper that has its job.
-#[derive(Debug)]
-pub(super) struct Prepared {
-    pub(super) control: OwnedFd,
-    pub(super) process: Child,
-    /// Gantry's end of the job's standard input.
-    pub(super) stdin: OwnedFd,
-    pub(super) lease: Option<WorkspaceLease>,
-    pub(super) cgroup: Option<JobCgroup>,
-}
-
 /// Checks the job, secures the workspace, starts the helper and hands it the job.
 pub(super) fn prepare(
     builder: &Builder,
     workspace: Option<&Workspace>,
     job: &Job,
-) -> Result<Prepared, JailError> {
+) -> Result<(RunningJob, Pipes), JailError> {
     check(job)?;
     let lease = workspace.map(|workspace| workspace.acquire(job.access)).transpose()?;
     match start_helper(builder, lease.as_ref(), job) {
-        Ok((control, process, stdin, cgroup)) => Ok(Prepared { control, process, stdin, lease, cgroup }),
+        Ok((mut running, pipes)) => {
+            running.lease = lease;
+            Ok((running, pipes))
+        }
         Err(error) => {
             // The helper has no job, so nothing works in the workspace.
             if let Some(lease) = lease {
@@ -57,9 +49,11 @@ pub(super) fn prepare(
     }
 }
 
-type Helper = (OwnedFd, Child, OwnedFd, Option<JobCgroup>);
-
-fn start_helper(builder: &Builder, lease: Option<&WorkspaceLease>, job: &Job) -> Result<Helper, JailError> {
+fn start_helper(
+    builder: &Builder,
+    lease: Option<&WorkspaceLease>,
+    job: &Job,
+) -> Result<(RunningJob, Pipes), JailError> {
     let failed = |error: io::Error| JailError::setup("starting the helper", &error);
     let store = job.store.as_deref().map(open_store).transpose()?;
     let spec = JobSpec {
@@ -72,26 +66,28 @@ fn start_helper(builder: &Builder, lease: Option<&WorkspaceLease>, job: &Job) ->
     let job_file = protocol::write_job(&spec).map_err(failed)?;
     let (their_stdin, stdin) = io::pipe().map_err(failed)?;
     let (control, theirs) = protocol::pair().map_err(failed)?;
-    rustix::io::ioctl_fionbio(&control, true).map_err(|error| failed(error.into()))?;
     let mut command = match builder.backend {
         Backend::Native => native(&builder.helper),
         Backend::Bubblewrap => bubblewrap::command(&builder.helper, &spec, lease)?,
     };
     command.arg(HELPER_ARG).stdin(theirs).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let process = command.spawn().map_err(failed)?;
+    let mut process = command.spawn().map_err(failed)?;
     // The command holds the helper's end of the socket, which would hide the helper's death.
     drop(command);
 
+    let pipes = Pipes { stdin: stdin.into(), stdout: process.stdout.take(), stderr: process.stderr.take() };
     let cgroup = job_cgroup(builder.backend, &process, &job.limits);
+    let memory_is_bounded = cgroup.is_some();
+    let running = RunningJob::new(control, process, cgroup).map_err(failed)?;
     let mut descriptors = vec![job_file.as_fd(), their_stdin.as_fd()];
     descriptors.extend(lease.map(|lease| lease.dir.as_fd()));
     descriptors.extend(store.as_ref().map(|(folder, _)| folder.as_fd()));
-    match protocol::send(&control, &Start { memory_is_bounded: cgroup.is_some() }, &descriptors) {
+    match protocol::send(&running.control, &memory_is_bounded, &descriptors) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(JailError::setup("handing the job to the helper", &error))
         }
         // A helper that has ended already is explained where its reports are read.
-        Ok(()) | Err(_) => Ok((control, process, stdin.into(), cgroup)),
+        Ok(()) | Err(_) => Ok((running, pipes)),
     }
 }
 
@@ -162,15 +158,6 @@ impl Job {
     pub(in crate::jail) fn probe() -> Self {
         Self {
             program: "true".into(),
-            args: Vec::new(),
-            env: Vec::new(),
-            folder: PathBuf::new(),
-            input: Arc::default(),
-            access: Access::Read,
-            network: false,
-            toolchains: Vec::new(),
-            store: None,
-            files: Vec::new(),
             limits: Limits {
                 wall: Duration::from_secs(4),
                 cpu: Duration::from_secs(4),
@@ -179,6 +166,7 @@ impl Job {
                 written: 1 << 20,
                 output: 1 << 10,
             },
+            ..Self::default()
         }
     }
 }

@@ -12,14 +12,12 @@ use tokio::net::UnixStream;
 use tokio::process::{Child, ChildStderr, ChildStdout};
 use tokio::time::{Instant, timeout};
 
-use super::prepare::Prepared;
 use super::{END_LIMIT, Started, capture};
 use crate::jail::cgroup::JobCgroup;
 use crate::jail::protocol::{self, Report};
 use crate::jail::workspace::WorkspaceLease;
 use crate::jail::{ExitReason, JailError};
 
-/// How long it may take until the program is executed.
 const START_LIMIT: Duration = Duration::from_secs(10);
 
 /// How long a helper may take to die that was killed because it did not end.
@@ -34,9 +32,9 @@ type Ended = Option<(ExitReason, Duration)>;
 
 /// A helper with its job. Dropped before its end, it removes no placeholder: the jail may still live then.
 pub(super) struct RunningJob {
-    control: UnixStream,
+    pub(super) control: UnixStream,
     process: Child,
-    lease: Option<WorkspaceLease>,
+    pub(super) lease: Option<WorkspaceLease>,
     cgroup: Option<JobCgroup>,
     since: Instant,
     may_have_run: bool,
@@ -60,16 +58,14 @@ impl Pipes {
 }
 
 impl RunningJob {
-    pub(super) fn begin(prepared: Prepared) -> Result<(Self, Pipes), JailError> {
-        let Prepared { control, mut process, stdin, lease, cgroup } = prepared;
-        let pipes = Pipes { stdin, stdout: process.stdout.take(), stderr: process.stderr.take() };
-        // The program may run by now.
-        let lost = |error| JailError::Broken(format!("the control socket: {error}"));
-        let control = UnixStream::from_std(StdUnixStream::from(control)).map_err(lost)?;
-        Ok((Self { control, process, lease, cgroup, since: Instant::now(), may_have_run: false }, pipes))
+    /// In a runtime only.
+    pub(super) fn new(control: OwnedFd, process: Child, cgroup: Option<JobCgroup>) -> io::Result<Self> {
+        let control = StdUnixStream::from(control);
+        control.set_nonblocking(true)?;
+        let control = UnixStream::from_std(control)?;
+        Ok(Self { control, process, lease: None, cgroup, since: Instant::now(), may_have_run: false })
     }
 
-    /// Waits until the program is executed.
     pub(super) async fn started(&mut self) -> Result<Started, JailError> {
         match timeout(START_LIMIT, self.start_reports()).await {
             Ok(started) => started,
@@ -204,16 +200,12 @@ mod tests {
     #[expect(clippy::disallowed_methods, reason = "a process to wait for")]
     async fn failed(reports: &[Report]) -> JailError {
         let (ours, theirs) = protocol::pair().unwrap();
-        rustix::io::ioctl_fionbio(&ours, true).unwrap();
         for report in reports {
             protocol::send(&theirs, report, &[]).unwrap();
         }
         rustix::net::send(&theirs, b"nono", SendFlags::empty()).unwrap();
         let process = tokio::process::Command::new("true").spawn().unwrap();
-        let stdin = io::pipe().unwrap().1.into();
-        let prepared = Prepared { control: ours, process, stdin, lease: None, cgroup: None };
-        let (mut job, _pipes) = RunningJob::begin(prepared).unwrap();
-        job.started().await.unwrap_err()
+        RunningJob::new(ours, process, None).unwrap().started().await.unwrap_err()
     }
 
     #[tokio::test]

@@ -6,19 +6,15 @@ use crate::sys;
 use rustix::fs::{FileType, lstat};
 use rustix::io::Errno;
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::{self, Read as _};
+use std::fs;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 
 /// Folders that no workspace may hold: a job that could write there would change the machine, or what its user runs.
 const SYSTEM_FOLDERS: [&str; 6] = ["/proc", "/sys", "/dev", "/run", "/etc", "/usr"];
 
-/// The list of mounts, and the most that is read of it.
+/// The list of mounts, and its column with the mount point.
 const MOUNTS: &str = "/proc/self/mountinfo";
-const MOUNTS_LIMIT: u64 = 16 << 20;
-
-/// Its column with the mount point.
 const MOUNT_POINT: usize = 4;
 
 /// Refuses a workspace that is more than a folder to work in. `path` has no links.
@@ -39,7 +35,8 @@ pub(super) fn check_location(path: &Path) -> Result<(), JailError> {
 /// The mount points below the workspace, relative to it, and whether each is a folder.
 pub(super) fn mounts(workspace: &Opened) -> Result<Vec<(PathBuf, bool)>, JailError> {
     let mut found = Vec::new();
-    let text = read_mounts().map_err(|error| unprotected(&workspace.path, &format!("{MOUNTS}: {error}")))?;
+    let text =
+        fs::read(MOUNTS).map_err(|error| unprotected(&workspace.path, &format!("{MOUNTS}: {error}")))?;
     for path in text.split(|byte| *byte == b'\n').filter_map(mount_point) {
         let Ok(relative) = path.strip_prefix(&workspace.path) else { continue };
         if relative.as_os_str().is_empty() {
@@ -52,25 +49,13 @@ pub(super) fn mounts(workspace: &Opened) -> Result<Vec<(PathBuf, bool)>, JailErr
             }
             // It is gone by now, or below another mount.
             Err(Errno::NOENT | Errno::NOTDIR) => {}
-            Err(Errno::ACCESS) => found.push((barred(workspace, relative)?, true)),
-            Err(error) => return Err(unprotected(&path, &error)),
+            Err(error) => {
+                let folder = path.parent().unwrap_or(&workspace.path);
+                return Err(unprotected(&path, &with_remedy(error, folder)));
+            }
         }
     }
     Ok(found)
-}
-
-/// The folder above a path that cannot be entered: a job could let itself in.
-fn barred(workspace: &Opened, path: &Path) -> Result<PathBuf, JailError> {
-    let above = path.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty());
-    let found = above.into_iter().find(|above| lstat(workspace.path.join(above)).is_ok());
-    let unknown = || unprotected(&workspace.path.join(path), &with_remedy(Errno::ACCESS, &workspace.path));
-    found.map(Path::to_owned).ok_or_else(unknown)
-}
-
-fn read_mounts() -> io::Result<Vec<u8>> {
-    let mut text = Vec::new();
-    File::open(MOUNTS)?.take(MOUNTS_LIMIT).read_to_end(&mut text)?;
-    Ok(text)
 }
 
 /// The mount point in a line of the list.

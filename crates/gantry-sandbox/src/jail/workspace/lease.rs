@@ -12,9 +12,13 @@ use std::fmt::Display;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// How a folder is opened for its entries to be found from it.
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+/// How long a job that is being killed may take to let go of its lock.
+const DEATH_LIMIT: Duration = Duration::from_secs(2);
 
 /// An opened workspace. Jobs on it can run at the same time, also those of other processes.
 #[derive(Debug, Clone)]
@@ -76,7 +80,7 @@ impl WorkspaceLease {
 
     /// Ends the lease when no process of the job lives any more. The last lease to end removes the placeholders.
     pub(crate) fn release(self) {
-        if let Some(_alone) = Lock::alone(&self.dir) {
+        if let Some(_lock) = Lock::exclusive(&self.dir, Duration::ZERO) {
             self.workspace.remove_placeholders();
         }
     }
@@ -89,7 +93,7 @@ impl WorkspaceLease {
         let own = rustix::fs::openat(&dir, ".", FOLDER, Mode::empty());
         drop(dir);
         if let Ok(own) = own
-            && let Some(_alone) = Lock::alone_in_time(&own)
+            && let Some(_lock) = Lock::exclusive(&own, DEATH_LIMIT)
         {
             workspace.remove_placeholders();
         }
@@ -186,7 +190,6 @@ pub(crate) fn is_empty(folder: impl AsFd, path: &Path) -> Result<bool, Errno> {
     Ok(true)
 }
 
-/// The workspace cannot be used.
 pub(super) fn unusable(workspace: &Path, reason: &dyn Display) -> JailError {
     JailError::Workspace {
         what: format!("the workspace {}", workspace.display()),
@@ -202,7 +205,6 @@ pub(super) fn with_remedy(error: Errno, folder: &Path) -> String {
     }
 }
 
-/// Something in it cannot be protected.
 pub(crate) fn unprotected(path: &Path, reason: &dyn Display) -> JailError {
     JailError::Workspace {
         what: format!("{} cannot be protected", path.display()),

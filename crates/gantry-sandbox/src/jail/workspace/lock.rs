@@ -14,8 +14,6 @@ use std::time::{Duration, Instant};
 
 /// How long a job waits for one that removes placeholders, or for another program.
 const WAIT_LIMIT: Duration = Duration::from_secs(5);
-/// How long a job that is being killed may take to let go of the lock.
-const DEATH_LIMIT: Duration = Duration::from_secs(2);
 /// The pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(5);
 
@@ -41,18 +39,14 @@ impl<'a> Lock<'a> {
         }
     }
 
-    /// Turns the share into the exclusive lock, if there is no other share.
-    pub(super) fn alone(dir: &'a OwnedFd) -> Option<Self> {
-        flock(dir, FlockOperation::NonBlockingLockExclusive).is_ok().then_some(Self(dir))
-    }
-
-    /// The same, but waits for jobs that are ending.
-    pub(super) fn alone_in_time(dir: &'a OwnedFd) -> Option<Self> {
-        let deadline = Instant::now() + DEATH_LIMIT;
+    /// Turns the share into the exclusive lock, if other shares end within this time.
+    pub(super) fn exclusive(dir: &'a OwnedFd, wait: Duration) -> Option<Self> {
+        let deadline = Instant::now() + wait;
         loop {
-            match Self::alone(dir) {
-                None if Instant::now() < deadline => thread::sleep(PAUSE),
-                alone => return alone,
+            match flock(dir, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Some(Self(dir)),
+                Err(_) if Instant::now() < deadline => thread::sleep(PAUSE),
+                Err(_) => return None,
             }
         }
     }

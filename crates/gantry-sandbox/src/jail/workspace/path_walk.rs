@@ -18,14 +18,18 @@ const LINKS: usize = 40;
 /// An entry that a path depends on; relative to the workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum PathEntry {
-    /// A folder on the way.
     Parent(PathBuf),
-    /// A link that is followed.
     Link(PathBuf),
     /// The end, or a file on the way or a folder that cannot be entered, beyond which the path cannot be resolved.
-    Found { path: PathBuf, is_dir: bool },
+    Found {
+        path: PathBuf,
+        is_dir: bool,
+    },
     /// The first name that does not exist, and whether it is the last of the path. A placeholder counts as missing.
-    Missing { path: PathBuf, is_last: bool },
+    Missing {
+        path: PathBuf,
+        is_last: bool,
+    },
     /// The end is the workspace itself, or a folder above it.
     AboveWorkspace,
 }

@@ -23,7 +23,6 @@ const ORDINARY_MODE: u32 = 0o755;
 
 const NO_LINK: AtFlags = AtFlags::SYMLINK_NOFOLLOW;
 
-/// A kind of placeholder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Placeholder {
     /// For a file that its readers must not find.
@@ -112,7 +111,7 @@ pub(super) fn is_one(workspace: &Opened, path: &Path, stat: &Stat) -> Result<boo
     } else {
         is_without_effect(workspace, path, stat)
     };
-    // A user who took away the right to look into it has made it theirs.
+    // Without the right to look into it, it is not a placeholder any more: the user has changed it.
     if found == Err(Errno::ACCESS) { Ok(false) } else { found }
 }
 

@@ -129,7 +129,7 @@ fn what_exists_is_covered_and_the_folders_above_it_are_pinned() {
 }
 
 #[test]
-fn what_is_missing_is_stood_in_for_until_the_last_job_ends() {
+fn a_missing_path_has_a_placeholder_until_the_last_job_ends() {
     let fixture = Fixture::new();
     fixture.file("plain.txt");
     let workspace =
@@ -187,7 +187,7 @@ fn nothing_is_taken_away_under_a_jail_that_may_still_live() {
 }
 
 #[test]
-fn a_stand_in_of_another_kind_that_was_left_over_is_covered_as_what_it_is() {
+fn a_placeholder_of_another_kind_that_was_left_over_is_covered_as_what_it_is() {
     let fixture = Fixture::new();
     let earlier = fixture.workspace(&[], &["agents"], &["gantry.yaml"]);
     drop(write(&earlier));
@@ -324,7 +324,7 @@ fn the_parts_of_a_repository_that_run_programs_are_sealed_and_git_works_on() {
 }
 
 #[test]
-fn a_half_written_stand_in_is_mended() {
+fn a_half_written_placeholder_is_mended() {
     let fixture = Fixture::new();
     fixture.git(&["init", "-q"]);
     let workspace = fixture.workspace(&[], &[], &[]);
@@ -417,7 +417,7 @@ fn a_git_folder_that_is_a_link_by_now_is_not_written_through() {
 }
 
 #[test]
-fn a_stand_in_that_somebody_has_filled_is_theirs() {
+fn a_placeholder_that_a_user_has_filled_is_theirs() {
     let fixture = Fixture::new();
     let workspace = fixture.workspace(&[".gantry"], &[], &["agents"]);
     let lease = write(&workspace);
