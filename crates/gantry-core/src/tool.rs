@@ -219,9 +219,21 @@ pub struct Origin {
 impl Tool {
     /// Makes a tool under a displayed name. A definition that cannot be used quarantines the tool.
     pub fn new(origin: &Origin, name: String, spec: ToolSpec, settings: Settings) -> Self {
-        let status = match Schema::of(&spec.input_schema) {
+        Self::unless(None, origin, name, spec, settings)
+    }
+
+    /// The same, unless there is an objection: that quarantines the tool, and its schema is not compiled.
+    pub(crate) fn unless(
+        objection: Option<String>,
+        origin: &Origin,
+        name: String,
+        spec: ToolSpec,
+        settings: Settings,
+    ) -> Self {
+        let compile = || Schema::of(&spec.input_schema).map_err(|error| unusable(&error));
+        let status = match objection.map_or_else(compile, Err) {
             Ok(schema) => Status::Ready(schema),
-            Err(error) => Status::Quarantined(unusable(&error)),
+            Err(reason) => Status::Quarantined(reason),
         };
         let key = ToolKey { provider: Arc::clone(&origin.provider), tool: spec.name.as_str().into() };
         let spellings = spellings(origin, &spec.name, &name);

@@ -7,6 +7,14 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::sync::Arc;
 
+/// Limit: patterns in the schemas of one provider. They are compiled while the pool is built, some milliseconds each, so
+/// without it one server could keep the tools of all others waiting.
+const PROVIDER_PATTERNS: usize = 2_000;
+
+fn too_many_patterns() -> String {
+    format!("the schemas of its server have more than {PROVIDER_PATTERNS} patterns together")
+}
+
 /// A tool that is about to enter a pool.
 #[derive(Debug)]
 pub struct Candidate {
@@ -71,8 +79,12 @@ impl Pool {
         let requests: Vec<NameRequest<'_>> = candidates.iter().map(Candidate::name_request).collect();
         let (names, collisions) = assign(&requests);
         let for_models = model_names(&requests, &names);
+        let mut patterns: HashMap<Arc<str>, usize> = HashMap::new();
         let named = names.into_iter().zip(for_models).zip(candidates).map(|(names, candidate)| {
-            let objection = objection(&candidate);
+            let sum = patterns.entry(Arc::clone(&candidate.origin.provider)).or_default();
+            *sum += candidate.spec.input_schema.untrusted_patterns();
+            let too_many = *sum > PROVIDER_PATTERNS;
+            let objection = objection(&candidate).or_else(|| too_many.then(too_many_patterns));
             before.tool(names, (candidate, objection))
         });
         let mut tools: Vec<_> = named.collect();
@@ -95,10 +107,7 @@ impl Pool {
             return Arc::clone(known);
         }
         let Candidate { origin, style: _, spec, settings } = candidate;
-        let mut tool = Tool::new(&origin, name, spec, settings).with_model_name(model_name);
-        if let Some(reason) = objection {
-            tool.status = Status::Quarantined(reason);
-        }
+        let tool = Tool::unless(objection, &origin, name, spec, settings).with_model_name(model_name);
         // A tool whose schema cannot be used is compiled again to compare the reason.
         match known.filter(|known| known.quarantined() == tool.quarantined()) {
             Some(known) => Arc::clone(known),

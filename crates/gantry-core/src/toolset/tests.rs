@@ -107,6 +107,22 @@ fn one_bad_schema_quarantines_one_tool() {
 }
 
 #[test]
+fn a_server_with_too_many_patterns_keeps_no_other_waiting() {
+    let many = |provider: &str, tool: &str| {
+        let mut candidate = candidate(provider, tool, Style::Prefixed);
+        let properties = (0..1_000).map(|n| (format!("p{n}"), json!({ "pattern": format!("^{n}$") })));
+        let properties: serde_json::Map<_, _> = properties.collect();
+        candidate.spec.input_schema = json!({ "type": "object", "properties": properties }).into();
+        candidate
+    };
+    let candidates = vec![many("a", "t1"), many("a", "t2"), many("a", "t3"), many("b", "t1")];
+    let pool = Pool::build(candidates);
+    let quarantined: Vec<bool> = pool.tools().iter().map(|t| t.quarantined().is_some()).collect();
+    assert_eq!(quarantined, [false, false, true, false]);
+    assert!(pool.tools()[2].quarantined().unwrap().contains("more than 2000 patterns"));
+}
+
+#[test]
 fn another_tools_original_spelling_never_takes_a_displayed_name_over() {
     // `a` has a tool whose original full spelling is the displayed name of a tool of `a__b`.
     let pool = Arc::new(Pool::build(vec![
