@@ -172,7 +172,10 @@ impl UpstreamServer {
                 changed.await;
             }
         };
-        timeout(self.settings.options.startup_timeout, reconnected).await.ok().flatten()
+        tokio::select! {
+            () = self.stop.cancelled() => None,
+            picked = timeout(self.settings.options.startup_timeout, reconnected) => picked.ok().flatten(),
+        }
     }
 
     fn take(&self, view: &ServerView, n: usize, tool: Option<&Tool>) -> Option<Picked> {

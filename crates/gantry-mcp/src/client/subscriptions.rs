@@ -21,47 +21,62 @@ use tokio::{
     time::{Instant, sleep_until, timeout},
 };
 
-/// The resources that are subscribed to: wanted of a modern server, taken by a legacy one. Limit: [`MAX_SUBSCRIPTIONS`].
-pub(super) type Subscriptions = watch::Sender<BTreeSet<String>>;
+#[derive(Debug, Default)]
+pub(super) struct Subscriptions {
+    /// The resources to subscribe to. Limit: [`MAX_SUBSCRIPTIONS`].
+    wanted: watch::Sender<BTreeSet<String>>,
+    /// The resources of the open stream (modern).
+    open: watch::Sender<BTreeSet<String>>,
+}
 
 impl Connection {
-    /// Subscribes to changes of this resource (the server's own URI), or unsubscribes. A modern server is asked later:
-    /// a resource that it refuses is logged.
+    /// Subscribes to changes of this resource (the server's own URI), or unsubscribes.
     ///
     /// Cancel-safety: whether the change was made is not known; it can be made again.
     ///
     /// # Errors
-    /// A legacy server does not take it, there are too many, or the server has no subscriptions.
+    /// The server does not take it, or there are too many.
     pub async fn watch(&self, uri: &str, on: bool) -> Result<(), UpstreamError> {
-        let inner = &self.inner;
+        let (inner, Subscriptions { wanted, .. }) = (&self.inner, &self.inner.subscriptions);
         if !inner.offers("resources", "subscribe") {
             let what = "the server does not tell of changes of its resources";
             return Err(UpstreamError::Rpc(ErrorObject::new(code::METHOD_NOT_FOUND, what)));
         }
         let params = raw::object([("uri", &*raw::quoted(uri))]);
         if !on {
-            let was_subscribed = inner.subscriptions.send_if_modified(|uris| uris.remove(uri));
-            if was_subscribed && !inner.is_modern() {
+            let was_wanted = wanted.send_if_modified(|uris| uris.remove(uri));
+            if was_wanted && !inner.is_modern() {
                 inner.own("resources/unsubscribe", &params).await?;
             }
             return Ok(());
         }
-        let (is_subscribed, count) = {
-            let uris = inner.subscriptions.borrow();
+        let (is_wanted, count) = {
+            let uris = wanted.borrow();
             (uris.contains(uri), uris.len())
         };
-        if is_subscribed {
-            return Ok(());
-        }
-        if count >= MAX_SUBSCRIPTIONS {
+        if !is_wanted && count >= MAX_SUBSCRIPTIONS {
             let what = format!("{MAX_SUBSCRIPTIONS} resources of this server are watched already");
             return Err(UpstreamError::NotSent(what));
         }
-        if !inner.is_modern() {
+        if !is_wanted && !inner.is_modern() {
             inner.own("resources/subscribe", &params).await?;
         }
-        inner.subscriptions.send_if_modified(|uris| uris.insert(uri.to_owned()));
-        Ok(())
+        wanted.send_if_modified(|uris| uris.insert(uri.to_owned()));
+        if inner.is_modern() { self.wait_until_open(uri).await } else { Ok(()) }
+    }
+
+    /// Waits until the stream of a modern server is open for a resource.
+    async fn wait_until_open(&self, uri: &str) -> Result<(), UpstreamError> {
+        let Subscriptions { wanted, open } = &self.inner.subscriptions;
+        let (mut wanted, mut open) = (wanted.subscribe(), open.subscribe());
+        tokio::select! {
+            _ = open.wait_for(|uris| uris.contains(uri)) => Ok(()),
+            _ = wanted.wait_for(|uris| !uris.contains(uri)) => {
+                let what = "the server refuses the subscription to this resource";
+                Err(UpstreamError::Rpc(ErrorObject::new(code::INVALID_PARAMS, what)))
+            }
+            reason = self.closed() => Err(UpstreamError::NotSent(reason)),
+        }
     }
 
     /// Sets the level from which on a legacy server sends log messages. Every modern request carries its own.
@@ -126,13 +141,12 @@ struct SubscriptionTask {
 /// One `subscriptions/listen`. Dropping it cancels the request.
 struct Stream {
     request: BoxFuture<'static, Result<String, TransportError>>,
-    uris: BTreeSet<String>,
     opened: Instant,
 }
 
 /// Keeps the stream of a modern connection open, for as long as it is polled.
 pub(super) async fn run(inner: Arc<ConnectionInner>) {
-    let mut wanted = inner.subscriptions.subscribe();
+    let mut wanted = inner.subscriptions.wanted.subscribe();
     let mut task = SubscriptionTask {
         inner,
         open: None,
@@ -153,7 +167,7 @@ pub(super) async fn run(inner: Arc<ConnectionInner>) {
             Ok(()) = wanted.changed() => {}
         }
         let uris = wanted.borrow_and_update().clone();
-        if task.open.as_ref().is_some_and(|stream| stream.uris == uris) {
+        if task.open.is_some() && *task.inner.subscriptions.open.borrow() == uris {
             task.retry = None;
         } else {
             task.apply(uris).await;
@@ -177,7 +191,7 @@ impl SubscriptionTask {
         if !refused.is_empty() {
             let server = &self.inner.dispatcher().target.name;
             tracing::warn!(%server, ?refused, "the server refuses subscriptions to resources");
-            self.inner.subscriptions.send_modify(|uris| uris.retain(|uri| !refused.contains(uri)));
+            self.inner.subscriptions.wanted.send_modify(|uris| uris.retain(|uri| !refused.contains(uri)));
         } else if self.open.is_none() && !uris.is_empty() {
             // One of the resources may be the reason; the lists do not depend on it.
             self.open(&BTreeSet::new()).await.unwrap_or_default();
@@ -208,7 +222,8 @@ impl SubscriptionTask {
                 _ = &mut acknowledged => break,
             }
         }
-        self.open = Some(Stream { request, uris: uris.clone(), opened: Instant::now() });
+        self.open = Some(Stream { request, opened: Instant::now() });
+        self.inner.subscriptions.open.send_replace(uris.clone());
         if mem::take(&mut self.missed) {
             dispatcher.notify_lists_changed();
         }
@@ -217,6 +232,7 @@ impl SubscriptionTask {
 
     fn on_end(&mut self, outcome: Result<String, TransportError>) {
         let stream = self.open.take();
+        self.inner.subscriptions.open.send_replace(BTreeSet::new());
         if stream.is_some_and(|stream| stream.opened.elapsed() >= STREAM_WAS_WELL) {
             (self.pause, self.failures) = (REOPEN[0], 0);
         }

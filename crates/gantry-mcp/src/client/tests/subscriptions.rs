@@ -61,7 +61,8 @@ async fn a_resource_that_the_server_does_not_take_costs_nothing_else() {
         peer.next().await;
     })
     .await;
-    watch(&connection, "bad:").await.unwrap();
+    let outcome = watch(&connection, "bad:").await;
+    assert!(matches!(&outcome, Err(UpstreamError::Rpc(error)) if error.code == -32602), "{outcome:?}");
     tools_changed(&events).await;
     watch(&connection, "good:").await.unwrap();
     tools_changed(&events).await;
@@ -83,7 +84,7 @@ async fn a_server_that_refuses_to_be_listened_to_is_asked_again_without_the_reso
         peer.next().await;
     })
     .await;
-    watch(&connection, "a:").await.unwrap();
+    assert!(matches!(watch(&connection, "a:").await, Err(UpstreamError::Rpc(_))));
     tools_changed(&events).await;
 }
 
