@@ -12,6 +12,7 @@ pub(crate) const ALL_STATEMENTS: [&[crate::sql::Statement]; 2] =
     [queries::STATEMENTS, transitions::STATEMENTS];
 
 use crate::ledger::{CallHead, IdempotencyKey};
+use crate::sql::record;
 use gantry_core::digest::Digest;
 use gantry_core::id::{ApprovalId, CallId, GrantId, ProcessId, SessionId};
 use gantry_core::{Priority, Role, State};
@@ -93,11 +94,11 @@ pub enum WebhookSent {
 }
 
 impl WebhookSent {
-    fn as_number(self) -> i64 {
+    pub(crate) fn as_number(self) -> i64 {
         self as i64
     }
 
-    fn from_number(number: i64) -> Self {
+    pub(crate) fn from_number(number: i64) -> Self {
         match number {
             0 => Self::Nothing,
             1 => Self::Request,
@@ -177,6 +178,10 @@ pub struct Omitted {
     /// Of the arguments that were approved instead, of which there are none then.
     pub modified_args: Option<usize>,
 }
+
+record!(ApprovalRow: id, call, step, session, parent, project, principal, agent, name, request_key, state, process,
+    created_us, deadline_us, ended_us, delivered, webhook_sent, attempts, decision, message, supersedes, details;
+    default omitted);
 
 impl ApprovalRow {
     /// The same without any arguments, for readers that only have to know that there is such a call.

@@ -11,6 +11,7 @@ mod tests;
 
 pub(crate) use sqlite::{Connection, Row};
 
+use crate::approvals::{ApprovalDetails, DecisionRow, WebhookSent};
 use crate::error::Error;
 use gantry_core::digest::Digest;
 use gantry_core::id::{ApprovalId, CallId, GrantId, KeyId, NodeId, ProcessId, SessionId};
@@ -93,16 +94,16 @@ macro_rules! values {
     ($($value:expr),* $(,)?) => { &[$($crate::sql::ToValue::value(&$value)),*] };
 }
 
-/// Makes a type a [`Record`] of these fields, in the order of their columns.
+/// Makes a type a [`Record`] of these fields, in the order of their columns. The others have their default.
 macro_rules! record {
-    ($record:ident: $($field:ident),+) => {
+    ($record:ident: $($field:ident),+ $(; default $($rest:ident),+)?) => {
         impl $crate::sql::Record for $record {
             fn write<'a>(&'a self, values: &mut Vec<$crate::sql::Value<'a>>) {
                 $(self.$field.write(values);)+
             }
 
             fn read(row: &mut $crate::sql::Row<'_>) -> Result<Self, $crate::Error> {
-                Ok(Self { $($field: $crate::sql::Record::read(row)?),+ })
+                Ok(Self { $($field: $crate::sql::Record::read(row)?,)+ $($($rest: Default::default()),+)? })
             }
         }
     };
@@ -202,15 +203,23 @@ column_types! {
     u32: Number, number => i64::from(*number), |number: i64| number.try_into().ok();
     u64: Number, number => i64::try_from(*number).unwrap_or(i64::MAX), |number| Some(u64::try_from(number).unwrap_or(0));
     bool: Number, flag => i64::from(*flag), |number| Some(number != 0);
+    WebhookSent: Number, sent => sent.as_number(), |number| Some(WebhookSent::from_number(number));
     String: Text, text => Cow::Borrowed(text.as_str()), |text: Cow<'_, str>| Some(text.into_owned());
     Arc<str>: Text, text => Cow::Borrowed(&**text), |text: Cow<'_, str>| Some(text.into());
     Cow<'static, str>: Text, text => Cow::Borrowed(&**text), |text: Cow<'_, str>| Some(text.into_owned().into());
-    // JSON; a text that cannot be written is none that can be read.
-    Vec<Arc<str>>: Text, list => Cow::Owned(serde_json::to_string(list).unwrap_or_default()),
-        |text: Cow<'_, str>| serde_json::from_str(&text).ok();
     State: Text, state => Cow::Borrowed(state.as_str()), |text: Cow<'_, str>| State::parse(&text);
     Role: Text, role => Cow::Borrowed(role_word(*role)), |text: Cow<'_, str>| role(&text);
 }
+
+/// Types that are stored as JSON. A text that cannot be written is none that can be read.
+macro_rules! json_types {
+    ($($type:ty),+) => {
+        column_types! {$($type: Text, value => Cow::Owned(serde_json::to_string(value).unwrap_or_default()),
+            |text: Cow<'_, str>| serde_json::from_str(&text).ok();)+}
+    };
+}
+
+json_types!(Vec<Arc<str>>, DecisionRow, ApprovalDetails);
 
 macro_rules! byte_types {
     ($($type:ident),+) => {

@@ -1,13 +1,13 @@
 //! The table of approvals. Every query is answered by an index, however many calls wait.
 
-use super::{ApprovalDetails, ApprovalFilter, ApprovalRow, DecisionRow, Omitted, Ready, Unsent, WebhookSent};
+use super::{ApprovalFilter, ApprovalRow, DecisionRow, Omitted, Ready, Unsent, WebhookSent};
 use crate::error::Error;
 use crate::ledger::masked;
 use crate::options::{JOINED_FOR, PAGE_MAX};
 use crate::retention;
 use crate::sessions::SessionKey;
 use crate::sql::{
-    Connection, Query, Row, from_json, list, names, placeholders, single, statements, to_json, values,
+    Connection, Query, Record as _, Row, list, names, placeholders, single, statements, values,
 };
 use crate::{Page, Store, count_changes, page_size};
 use gantry_core::State;
@@ -216,44 +216,15 @@ pub(crate) fn query(filter: &ApprovalFilter) -> Query<'_> {
 }
 
 pub(super) fn insert(conn: &Connection, row: &ApprovalRow) -> Result<(), Error> {
-    let (decision, details) = (decision_text(row)?, to_json(&row.details)?);
-    conn.execute(
-        INSERT,
-        values![
-            row.id,
-            row.call,
-            row.step,
-            row.session,
-            row.parent,
-            row.project,
-            row.principal,
-            row.agent,
-            row.name,
-            row.request_key,
-            row.state,
-            row.process,
-            row.created_us,
-            row.deadline_us,
-            row.ended_us,
-            row.delivered,
-            row.webhook_sent.as_number(),
-            row.attempts,
-            decision,
-            row.message,
-            row.supersedes,
-            details,
-            row.details.arguments,
-            row.modified_args(),
-            row.due_us(),
-            row.webhook_sent.is_unsent(row.state),
-        ],
-    )
-    .map(|_| ())
+    let (modified, due_us, unsent) =
+        (row.modified_args(), row.due_us(), row.webhook_sent.is_unsent(row.state));
+    let mut values = row.values();
+    values.extend_from_slice(values![row.details.arguments, modified, due_us, unsent]);
+    conn.execute(INSERT, &values).map(|_| ())
 }
 
 /// Writes the columns that can change.
 pub(super) fn update(conn: &Connection, row: &ApprovalRow) -> Result<(), Error> {
-    let decision = decision_text(row)?;
     conn.execute(
         UPDATE,
         values![
@@ -263,7 +234,7 @@ pub(super) fn update(conn: &Connection, row: &ApprovalRow) -> Result<(), Error> 
             row.ended_us,
             row.delivered,
             row.attempts,
-            decision,
+            row.decision,
             row.message,
             row.modified_args(),
             row.due_us(),
@@ -272,10 +243,6 @@ pub(super) fn update(conn: &Connection, row: &ApprovalRow) -> Result<(), Error> 
         ],
     )
     .map(|_| ())
-}
-
-fn decision_text(row: &ApprovalRow) -> Result<Option<String>, Error> {
-    row.decision.as_ref().map(to_json).transpose()
 }
 
 pub(super) fn find(conn: &Connection, id: ApprovalId) -> Result<Option<ApprovalRow>, Error> {
@@ -330,31 +297,7 @@ pub(crate) fn prune(conn: &Connection, before_us: i64, limit: i64) -> Result<(),
 }
 
 fn read(row: &mut Row<'_>) -> Result<ApprovalRow, Error> {
-    let mut found = ApprovalRow {
-        id: row.take()?,
-        call: row.take()?,
-        step: row.take()?,
-        session: row.take()?,
-        parent: row.take()?,
-        project: row.take()?,
-        principal: row.take()?,
-        agent: row.take()?,
-        name: row.take()?,
-        request_key: row.take()?,
-        state: row.take()?,
-        process: row.take()?,
-        created_us: row.take()?,
-        deadline_us: row.take()?,
-        ended_us: row.take()?,
-        delivered: row.take()?,
-        webhook_sent: WebhookSent::from_number(row.take()?),
-        attempts: row.take()?,
-        decision: row.take::<Option<String>>()?.map(|text| from_json(&text)).transpose()?,
-        message: row.take()?,
-        supersedes: row.take()?,
-        details: from_json::<ApprovalDetails>(&row.take::<String>()?)?,
-        omitted: Omitted::default(),
-    };
+    let mut found = ApprovalRow::read(row)?;
     found.details.arguments = row.take()?;
     let modified_args = row.take()?;
     found.decision = found.decision.map(|decision| DecisionRow { modified_args, ..decision });

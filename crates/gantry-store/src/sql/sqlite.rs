@@ -6,12 +6,16 @@ mod tests;
 
 use super::{Column, Query, Statement, Value};
 use crate::error::Error;
+use gantry_core::shape::truncated;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{ErrorCode, TransactionBehavior, params_from_iter};
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::ops::Deref;
 use std::sync::Arc;
+
+/// Limit: bytes of a damaged value that an error shows.
+const SHOWN_BYTES: usize = 100;
 
 /// A connection. Statements are prepared once for each.
 #[derive(Debug)]
@@ -186,7 +190,8 @@ impl<'a> Row<'a> {
     /// The next column.
     pub(crate) fn take<T: Column>(&mut self) -> Result<T, Error> {
         let value = self.value()?;
-        T::parse(value.clone()).ok_or_else(|| Error::corrupt(format!("a column holds {value:?}")))
+        T::parse(value.clone())
+            .ok_or_else(|| Error::corrupt(truncated(&format!("a column holds {value:?}"), SHOWN_BYTES)))
     }
 }
 
