@@ -1,31 +1,39 @@
-//! JSON from outside, read once with suspicion.
+//! JSON text from clients, servers and files, read by one scanner.
 //!
-//! serde_json keeps the *last* of two equal keys without a word, and other parsers keep the first, so the same
-//! bytes can mean one thing to a policy and another to the tool behind it. Numbers that no 64-bit type holds are
-//! rounded by one reader and kept by another. This scanner refuses both, bounds the nesting, and writes the
-//! canonical form (sorted keys, plain escapes, numbers as their text) that digests and permits are made of.
+//! serde_json silently keeps the *last* of two equal keys and other parsers keep the first, so a policy and the tool
+//! behind it could read different things in the same bytes. One reader rounds a number that no 64-bit type holds, another
+//! keeps it. A *strict* pass ([`check`], [`canonical`], [`Object::scan`]) refuses both and bounds the nesting. A *lenient*
+//! pass ([`Object::split`], [`elements`]) checks the syntax only; it serves text that passed a strict pass before or that
+//! Gantry forwards without judging it.
+//!
+//! Both give spans: values as pieces of the text itself, with nothing copied or rounded.
+
+mod scan;
 
 use crate::limits;
+use scan::{Member, Scanner};
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 /// What is wrong with a JSON text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// Not JSON.
     #[error("not valid JSON at byte {at}: {what}")]
     Syntax { at: usize, what: &'static str },
     /// Nested deeper than [`limits::JSON_DEPTH`].
     #[error("JSON is nested deeper than {} levels", limits::JSON_DEPTH)]
     TooDeep,
-    /// An object that has one key twice.
     #[error("the key {key:?} appears twice in one object")]
     DuplicateKey { key: String },
-    /// A number that could be rounded on the way.
+    /// A number that a reader could round.
     #[error("the number {text} does not fit 64 bits and could be rounded on the way; send it as a string")]
     Number { text: String },
+    /// Valid JSON, but not the object that [`Object::scan`] expects.
+    #[error("not a JSON object")]
+    NotAnObject,
 }
 
-/// A JSON text that was scanned: valid, without duplicate keys, with bounded depth and numbers.
+/// The canonical form of a JSON text that passed a strict pass; digests and permits are made of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Canonical {
     text: String,
@@ -33,13 +41,13 @@ pub struct Canonical {
 }
 
 impl Canonical {
-    /// The canonical text: keys sorted by their bytes, no white space, numbers as written.
+    /// The canonical text: keys sorted by their bytes, no white space, fewest escapes, numbers as written.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether some key names a secret, so that showing the text needs redaction.
+    /// Whether some key names a secret, so that the text must be redacted before it is shown.
     #[must_use]
     pub fn is_sensitive(&self) -> bool {
         self.sensitive
@@ -49,330 +57,118 @@ impl Canonical {
 /// Checks a text and returns its canonical form.
 ///
 /// # Errors
-/// Names the first thing that makes the text unfit to be judged.
+/// The first reason for which the text is refused.
 pub fn canonical(text: &str) -> Result<Canonical, Error> {
-    let mut scanner = Scanner::new(text, Some(String::with_capacity(text.len())));
+    let mut scanner = Scanner::strict(text);
+    scanner.canonical_at = Some(&[]);
     scanner.document()?;
-    Ok(Canonical { text: scanner.out.unwrap_or_default(), sensitive: scanner.sensitive })
+    Ok(scanner.canonical.unwrap_or_else(|| Canonical { text: String::new(), sensitive: false }))
 }
 
-/// Checks a text without writing anything.
+/// Checks a text.
 ///
 /// # Errors
 /// As [`canonical`].
 pub fn check(text: &str) -> Result<(), Error> {
-    Scanner::new(text, None).document()
+    Scanner::strict(text).document().map(drop)
 }
 
-struct Scanner<'a> {
-    text: &'a str,
-    bytes: &'a [u8],
-    at: usize,
-    depth: usize,
-    out: Option<String>,
-    sensitive: bool,
+/// The members of a JSON object in their order, each value as its span of the text.
+#[derive(Debug, Clone, Default)]
+pub struct Object<'a> {
+    members: Vec<Member<'a>>,
 }
 
-/// One member of an object: its decoded key and where its canonical text lies in the output.
-struct Member<'a> {
-    key: std::borrow::Cow<'a, str>,
-    start: usize,
-    end: usize,
+impl<'a> Object<'a> {
+    /// Levels of nested objects whose members [`Self::scan`] keeps: a message, its parameters, and their `_meta`.
+    const LEVELS: usize = 3;
+
+    /// Checks a text and finds its members, in one strict pass.
+    ///
+    /// # Errors
+    /// As [`canonical`], or the text is no object.
+    pub fn scan(text: &'a str) -> Result<Self, Error> {
+        Self::scan_by(Scanner::strict(text)).map(|(object, _)| object)
+    }
+
+    /// As [`Self::scan`], and writes the canonical form of the value at this path of keys in the same pass. `None` if
+    /// there is no such value.
+    ///
+    /// # Errors
+    /// As [`Self::scan`].
+    pub fn scan_canonical(text: &'a str, path: &[&str]) -> Result<(Self, Option<Canonical>), Error> {
+        let mut scanner = Scanner::strict(text);
+        scanner.canonical_at = Some(path);
+        Self::scan_by(scanner)
+    }
+
+    fn scan_by(mut scanner: Scanner<'a, '_>) -> Result<(Self, Option<Canonical>), Error> {
+        scanner.object_levels = Self::LEVELS;
+        let members = scanner.document()?;
+        let object = members.map(|members| Self { members }).ok_or(Error::NotAnObject)?;
+        Ok((object, scanner.canonical))
+    }
+
+    /// Finds the members of an object in a lenient pass; `None` if the text is no object.
+    #[must_use]
+    pub fn split(text: &'a str) -> Option<Self> {
+        let mut scanner = Scanner::lenient(text);
+        scanner.object_levels = 1;
+        scanner.document().ok().flatten().map(|members| Self { members })
+    }
+
+    /// The value of a member; the first one if a lenient pass found several.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&'a str> {
+        self.member(key).map(|member| member.value)
+    }
+
+    /// The decoded value of a member that is a string.
+    #[must_use]
+    pub fn string(&self, key: &str) -> Option<Cow<'a, str>> {
+        self.get(key).and_then(string)
+    }
+
+    /// The members of a member that is an object, from the same pass where it kept them.
+    #[must_use]
+    pub fn object(&self, key: &str) -> Option<Cow<'_, Self>> {
+        let member = self.member(key)?;
+        match &member.object {
+            Some(object) => Some(Cow::Borrowed(object)),
+            None => Self::split(member.value).map(Cow::Owned),
+        }
+    }
+
+    /// Keys and values in the order of the text.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &'a str)> {
+        self.members.iter().map(|member| (&*member.key, member.value))
+    }
+
+    pub(crate) fn into_members(self) -> impl Iterator<Item = (Cow<'a, str>, &'a str)> {
+        self.members.into_iter().map(|member| (member.key, member.value))
+    }
+
+    fn member(&self, key: &str) -> Option<&Member<'a>> {
+        self.members.iter().find(|member| member.key == key)
+    }
 }
 
-impl<'a> Scanner<'a> {
-    fn new(text: &'a str, out: Option<String>) -> Self {
-        Self { text, bytes: text.as_bytes(), at: 0, depth: 0, out, sensitive: false }
+/// The elements of an array in a lenient pass; `None` if the text is no array or has more than `limit` of them.
+#[must_use]
+pub fn elements(text: &str, limit: usize) -> Option<Vec<&str>> {
+    if !text.trim_start().starts_with('[') {
+        return None;
     }
+    let mut scanner = Scanner::lenient(text);
+    scanner.elements = Some((Vec::new(), limit));
+    scanner.document().ok()?;
+    scanner.elements.map(|(elements, _)| elements)
+}
 
-    fn document(&mut self) -> Result<(), Error> {
-        self.white();
-        self.value()?;
-        self.white();
-        if self.at == self.bytes.len() { Ok(()) } else { Err(self.syntax("text after the value")) }
-    }
-
-    fn value(&mut self) -> Result<(), Error> {
-        match self.peek() {
-            Some(b'{') => self.nested(Self::object),
-            Some(b'[') => self.nested(Self::array),
-            Some(b'"') => {
-                let text = self.string()?;
-                self.write_string(&text);
-                Ok(())
-            }
-            Some(b't') => self.word("true"),
-            Some(b'f') => self.word("false"),
-            Some(b'n') => self.word("null"),
-            Some(b'-' | b'0'..=b'9') => self.number(),
-            Some(_) => Err(self.syntax("expected a value")),
-            None => Err(self.syntax("the text ends where a value is expected")),
-        }
-    }
-
-    fn nested(&mut self, inner: fn(&mut Self) -> Result<(), Error>) -> Result<(), Error> {
-        if self.depth == limits::JSON_DEPTH {
-            return Err(Error::TooDeep);
-        }
-        self.depth += 1;
-        self.at += 1;
-        inner(self)?;
-        self.depth -= 1;
-        Ok(())
-    }
-
-    fn array(&mut self) -> Result<(), Error> {
-        self.push('[');
-        self.white();
-        if self.eat(b']') {
-            self.push(']');
-            return Ok(());
-        }
-        loop {
-            self.white();
-            self.value()?;
-            self.white();
-            if self.eat(b',') {
-                self.push(',');
-            } else if self.eat(b']') {
-                self.push(']');
-                return Ok(());
-            } else {
-                return Err(self.syntax("expected , or ] in an array"));
-            }
-        }
-    }
-
-    fn object(&mut self) -> Result<(), Error> {
-        self.push('{');
-        let body = self.written();
-        let mut members: Vec<Member<'a>> = Vec::new();
-        self.white();
-        if !self.eat(b'}') {
-            loop {
-                self.member(&mut members)?;
-                self.white();
-                if self.eat(b',') {
-                    continue;
-                }
-                if self.eat(b'}') {
-                    break;
-                }
-                return Err(self.syntax("expected , or } in an object"));
-            }
-        }
-        self.sort_members(body, &mut members)?;
-        self.push('}');
-        Ok(())
-    }
-
-    fn member(&mut self, members: &mut Vec<Member<'a>>) -> Result<(), Error> {
-        self.white();
-        if self.peek() != Some(b'"') {
-            return Err(self.syntax("expected a key in quotes"));
-        }
-        let key = self.string()?;
-        self.white();
-        if !self.eat(b':') {
-            return Err(self.syntax("expected : after a key"));
-        }
-        self.white();
-        // Only those who keep the text ask whether it may be shown.
-        self.sensitive |= self.out.is_some() && crate::redact::names_a_secret(&key);
-        let start = self.written();
-        self.write_string(&key);
-        self.push(':');
-        self.value()?;
-        members.push(Member { key, start, end: self.written() });
-        Ok(())
-    }
-
-    /// Puts the members that were just written into key order and refuses equal keys.
-    fn sort_members(&mut self, body: usize, members: &mut [Member<'a>]) -> Result<(), Error> {
-        let sorted = members.is_sorted_by(|a, b| a.key < b.key);
-        if !sorted {
-            members.sort_by(|a, b| a.key.cmp(&b.key));
-            if let Some(pair) = members.windows(2).find(|pair| matches!(pair, [a, b] if a.key == b.key)) {
-                let key = pair.iter().map(|m| m.key.chars().take(80).collect()).next().unwrap_or_default();
-                return Err(Error::DuplicateKey { key });
-            }
-        }
-        let Some(out) = &mut self.out else { return Ok(()) };
-        let written = out.split_off(body);
-        for (n, member) in members.iter().enumerate() {
-            if n > 0 {
-                out.push(',');
-            }
-            out.push_str(written.get(member.start - body..member.end - body).unwrap_or_default());
-        }
-        Ok(())
-    }
-
-    /// Reads a string and returns what it means, borrowed where it has no escapes.
-    fn string(&mut self) -> Result<std::borrow::Cow<'a, str>, Error> {
-        self.at += 1;
-        let start = self.at;
-        while let Some(byte) = self.peek() {
-            match byte {
-                b'"' => {
-                    let text = self.text.get(start..self.at).unwrap_or_default();
-                    self.at += 1;
-                    return Ok(text.into());
-                }
-                b'\\' => return self.escaped_string(start).map(Into::into),
-                0..0x20 => return Err(self.syntax("a control character in a string")),
-                _ => self.at += 1,
-            }
-        }
-        Err(self.syntax("a string without an end"))
-    }
-
-    fn escaped_string(&mut self, start: usize) -> Result<String, Error> {
-        let mut text = String::from(self.text.get(start..self.at).unwrap_or_default());
-        loop {
-            let run = self.at;
-            while self.peek().is_some_and(|b| b >= 0x20 && b != b'"' && b != b'\\') {
-                self.at += 1;
-            }
-            text.push_str(self.text.get(run..self.at).unwrap_or_default());
-            match self.peek() {
-                Some(b'"') => {
-                    self.at += 1;
-                    return Ok(text);
-                }
-                Some(b'\\') => text.push(self.escape()?),
-                Some(_) => return Err(self.syntax("a control character in a string")),
-                None => return Err(self.syntax("a string without an end")),
-            }
-        }
-    }
-
-    fn escape(&mut self) -> Result<char, Error> {
-        self.at += 1;
-        let byte = self.peek().ok_or_else(|| self.syntax("a string without an end"))?;
-        self.at += 1;
-        match byte {
-            b'"' => Ok('"'),
-            b'\\' => Ok('\\'),
-            b'/' => Ok('/'),
-            b'b' => Ok('\u{8}'),
-            b'f' => Ok('\u{c}'),
-            b'n' => Ok('\n'),
-            b'r' => Ok('\r'),
-            b't' => Ok('\t'),
-            b'u' => self.unicode(),
-            _ => Err(self.syntax("an unknown escape")),
-        }
-    }
-
-    fn unicode(&mut self) -> Result<char, Error> {
-        let first = self.hex4()?;
-        if !(0xD800..0xE000).contains(&first) {
-            return char::from_u32(first).ok_or_else(|| self.syntax("an unknown character"));
-        }
-        let low = if first < 0xDC00 && self.eat(b'\\') && self.eat(b'u') { self.hex4()? } else { 0 };
-        if !(0xDC00..0xE000).contains(&low) {
-            return Err(self.syntax("half of a surrogate pair"));
-        }
-        let code = 0x10000 + ((first - 0xD800) << 10) + (low - 0xDC00);
-        char::from_u32(code).ok_or_else(|| self.syntax("an unknown character"))
-    }
-
-    fn hex4(&mut self) -> Result<u32, Error> {
-        let digits = self.bytes.get(self.at..self.at + 4).filter(|d| d.iter().all(u8::is_ascii_hexdigit));
-        let digits = digits.ok_or_else(|| self.syntax("expected four hexadecimal digits"))?;
-        self.at += 4;
-        Ok(digits.iter().fold(0, |n, d| n * 16 + char::from(*d).to_digit(16).unwrap_or(0)))
-    }
-
-    fn number(&mut self) -> Result<(), Error> {
-        let start = self.at;
-        self.eat(b'-');
-        if !self.eat(b'0') {
-            self.digits()?;
-        }
-        let mut whole = true;
-        if self.eat(b'.') {
-            whole = false;
-            self.digits()?;
-        }
-        if matches!(self.peek(), Some(b'e' | b'E')) {
-            whole = false;
-            self.at += 1;
-            if !self.eat(b'+') {
-                self.eat(b'-');
-            }
-            self.digits()?;
-        }
-        let text = self.text.get(start..self.at).unwrap_or_default();
-        let fits = if whole {
-            text.parse::<i64>().is_ok() || text.parse::<u64>().is_ok()
-        } else {
-            text.parse::<f64>().is_ok_and(f64::is_finite)
-        };
-        if !fits {
-            return Err(Error::Number { text: text.chars().take(40).collect() });
-        }
-        if let Some(out) = &mut self.out {
-            out.push_str(text);
-        }
-        Ok(())
-    }
-
-    fn digits(&mut self) -> Result<(), Error> {
-        let start = self.at;
-        while matches!(self.peek(), Some(b'0'..=b'9')) {
-            self.at += 1;
-        }
-        if self.at == start { Err(self.syntax("expected a digit")) } else { Ok(()) }
-    }
-
-    fn word(&mut self, word: &'static str) -> Result<(), Error> {
-        if !self.bytes.get(self.at..).is_some_and(|rest| rest.starts_with(word.as_bytes())) {
-            return Err(self.syntax("expected true, false or null"));
-        }
-        self.at += word.len();
-        if let Some(out) = &mut self.out {
-            out.push_str(word);
-        }
-        Ok(())
-    }
-
-    fn white(&mut self) {
-        while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
-            self.at += 1;
-        }
-    }
-
-    fn peek(&self) -> Option<u8> {
-        self.bytes.get(self.at).copied()
-    }
-
-    fn eat(&mut self, byte: u8) -> bool {
-        let found = self.peek() == Some(byte);
-        self.at += usize::from(found);
-        found
-    }
-
-    fn push(&mut self, c: char) {
-        if let Some(out) = &mut self.out {
-            out.push(c);
-        }
-    }
-
-    fn written(&self) -> usize {
-        self.out.as_ref().map_or(0, String::len)
-    }
-
-    fn write_string(&mut self, text: &str) {
-        if let Some(out) = &mut self.out {
-            write_string(out, text);
-        }
-    }
-
-    fn syntax(&self, what: &'static str) -> Error {
-        Error::Syntax { at: self.at, what }
-    }
+/// The decoded text of a JSON string, borrowed where it has no escapes; `None` if the span is no string.
+#[must_use]
+pub fn string(span: &str) -> Option<Cow<'_, str>> {
+    Scanner::lenient(span).only_string().ok()
 }
 
 /// Writes a string in quotes with the fewest escapes that JSON allows.

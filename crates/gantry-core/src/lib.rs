@@ -23,12 +23,12 @@ pub mod policy;
 pub mod principal;
 pub mod raw;
 pub mod redact;
-pub mod scalar;
 pub mod schema;
 pub mod shape;
 pub mod state;
 pub mod tool;
 pub mod toolset;
+pub mod yaml;
 
 pub use call::{CallRequest, Priority, ResolvedCall};
 pub use error::{CallError, CallFailure, EffectState, ErrorCode, Refusal, ToolError};

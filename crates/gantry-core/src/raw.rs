@@ -1,50 +1,32 @@
-//! Taking JSON objects apart and putting them together again without touching what is inside.
-//!
-//! Numbers keep their text and keys their order: a member is looked up, replaced or left out, everything else is
-//! copied as it came.
+//! Reads and edits single members of JSON text; everything else keeps its text and order.
 
-use crate::json::write_string;
-use serde::{
-    Deserialize, Deserializer,
-    de::{MapAccess, Visitor},
-};
-use serde_json::value::RawValue;
+use crate::json::{self, Object, write_string};
 use std::borrow::Cow;
 
 /// The members of an object in their order, values as text; `None` if the text is not an object.
 #[must_use]
 pub fn members(text: &str) -> Option<Vec<(Cow<'_, str>, &str)>> {
-    serde_json::from_str::<Members<'_>>(text).ok().map(|Members(members)| members)
+    Some(Object::split(text)?.into_members().collect())
 }
 
 /// The value of a member as text; the first one if there are several.
 #[must_use]
 pub fn member<'a>(text: &'a str, key: &str) -> Option<&'a str> {
-    members(text)?.into_iter().find(|(name, _)| name == key).map(|(_, value)| value)
+    Object::split(text)?.get(key)
 }
 
-/// What a member says, if it is a string.
+/// The decoded value of a member that is a string.
 #[must_use]
 pub fn string_member<'a>(text: &'a str, key: &str) -> Option<Cow<'a, str>> {
-    string(member(text, key)?)
+    Object::split(text)?.string(key)
 }
 
-/// What the text of a JSON string means.
-#[must_use]
-pub fn string(text: &str) -> Option<Cow<'_, str>> {
-    let inner = text.strip_prefix('"')?.strip_suffix('"')?;
-    if inner.contains('\\') {
-        serde_json::from_str::<String>(text).ok().map(Cow::Owned)
-    } else {
-        Some(Cow::Borrowed(inner))
-    }
-}
+pub use json::string;
 
 /// The elements of an array as text; `None` if the text is not an array.
 #[must_use]
 pub fn elements(text: &str) -> Option<Vec<&str>> {
-    let elements: Vec<&RawValue> = serde_json::from_str(text).ok()?;
-    Some(elements.into_iter().map(RawValue::get).collect())
+    json::elements(text, usize::MAX)
 }
 
 /// An object of these members.
@@ -67,17 +49,17 @@ pub fn object<'a>(members: impl IntoIterator<Item = (&'a str, &'a str)>) -> Stri
 /// taken for an empty one.
 #[must_use]
 pub fn with(text: &str, key: &str, value: &str) -> String {
-    let members = members(text).unwrap_or_default();
-    let known = members.iter().any(|(name, _)| name == key);
-    let kept = members.iter().map(|(name, old)| (&**name, if name == key { value } else { old }));
-    object(kept.chain((!known).then_some((key, value))))
+    let members = Object::split(text).unwrap_or_default();
+    let is_new = members.get(key).is_none();
+    let kept = members.iter().map(|(name, old)| (name, if name == key { value } else { old }));
+    object(kept.chain(is_new.then_some((key, value))))
 }
 
 /// The object without the members that `drop` names.
 #[must_use]
 pub fn without(text: &str, drop: impl Fn(&str) -> bool) -> String {
-    let members = members(text).unwrap_or_default();
-    object(members.iter().filter(|(name, _)| !drop(name)).map(|(name, value)| (&**name, *value)))
+    let members = Object::split(text).unwrap_or_default();
+    object(members.iter().filter(|(name, _)| !drop(name)))
 }
 
 /// The text of a JSON string that says this.
@@ -150,37 +132,6 @@ fn is_gap(c: char) -> bool {
 /// What every font draws as it likes, most of them as nothing.
 fn is_private(c: char) -> bool {
     matches!(c, '\u{e000}'..='\u{f8ff}' | '\u{f0000}'..='\u{ffffd}' | '\u{100000}'..='\u{10fffd}')
-}
-
-struct Members<'a>(Vec<(Cow<'a, str>, &'a str)>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(Ordered)
-    }
-}
-
-/// A key, borrowed where it has no escapes.
-#[derive(Deserialize)]
-struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
-
-struct Ordered;
-
-impl<'de> Visitor<'de> for Ordered {
-    type Value = Members<'de>;
-
-    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        // Limit: the text is a message or a part of one, whose size is bounded.
-        let mut members = Vec::new();
-        while let Some((Key(key), value)) = map.next_entry::<Key<'de>, &'de RawValue>()? {
-            members.push((key, value.get()));
-        }
-        Ok(Members(members))
-    }
 }
 
 #[cfg(test)]

@@ -85,7 +85,7 @@ impl From<gantry_core::json::Error> for ErrorObject {
     fn from(error: gantry_core::json::Error) -> Self {
         use gantry_core::json::Error;
         let code = match error {
-            Error::DuplicateKey { .. } | Error::Number { .. } => code::INVALID_REQUEST,
+            Error::DuplicateKey { .. } | Error::Number { .. } | Error::NotAnObject => code::INVALID_REQUEST,
             Error::Syntax { .. } | Error::TooDeep => code::PARSE_ERROR,
         };
         Self::new(code, error.to_string())

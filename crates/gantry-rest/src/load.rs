@@ -103,8 +103,7 @@ fn refers_elsewhere(document: &[u8]) -> bool {
             return true;
         }
     }
-    // The mapping of a discriminator may name files.
-    document.windows(b"mapping".len()).any(|word| word == b"mapping")
+    false
 }
 
 fn from_files(path: &Path) -> Result<(Bundle, Stamps), String> {
@@ -115,7 +114,7 @@ fn from_files(path: &Path) -> Result<(Bundle, Stamps), String> {
     let folder = real.parent().map(Path::to_owned).unwrap_or_default();
     let location = Url::from_file_path(&real).map_err(|()| said("its path is not absolute".to_owned()))?;
     let bytes = read_file(&real).map_err(said)?;
-    let mut bundle = Bundle::open(location, &bytes).map_err(|error| said(error.to_string()))?;
+    let mut bundle = Bundle::open(location, &bytes).map_err(said)?;
     // A bundle wants a bounded number of documents, all below the folder by their names.
     while let Some(location) = bundle.wanted().into_iter().next() {
         let mut read = || {
@@ -130,7 +129,7 @@ fn from_files(path: &Path) -> Result<(Bundle, Stamps), String> {
             read_file(&real)
         };
         let found = read();
-        bundle.add(location, found.as_deref().map_err(String::clone));
+        bundle.add(&location, found.as_deref().map_err(String::clone));
     }
     Ok((bundle, files))
 }
@@ -161,13 +160,12 @@ fn read_file(real: &Path) -> Result<Vec<u8>, String> {
 
 async fn from_web(url: &Url, client: &RestClient) -> Result<Bundle, String> {
     let (location, bytes) = fetch(url, client).await?;
-    let opened = blocking(move || Bundle::open(location, &bytes)).await?;
-    let mut bundle = opened.map_err(|error| error.to_string())?;
+    let mut bundle = blocking(move || Bundle::open(location, &bytes)).await??;
     // A bundle wants a bounded number of documents, all of the same origin.
     while let Some(location) = bundle.wanted().into_iter().next() {
         let found = fetch(&location, client).await.map(|(_, bytes)| bytes);
         let adding = move || {
-            bundle.add(location, found.as_deref().map_err(String::clone));
+            bundle.add(&location, found.as_deref().map_err(String::clone));
             bundle
         };
         bundle = blocking(adding).await?;

@@ -157,3 +157,110 @@ proptest! {
         }
     }
 }
+
+/// The members as serde_json finds them, without judging the values.
+#[derive(Debug, PartialEq)]
+struct SerdeMembers(Vec<(String, String)>);
+
+struct Visitor;
+
+impl<'de> serde::de::Visitor<'de> for Visitor {
+    type Value = SerdeMembers;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<SerdeMembers, A::Error> {
+        let mut members = Vec::new();
+        while let Some((key, value)) = map.next_entry::<String, &serde_json::value::RawValue>()? {
+            members.push((key, value.get().to_owned()));
+        }
+        Ok(SerdeMembers(members))
+    }
+}
+
+fn serde_members(text: &str) -> Option<Vec<(String, String)>> {
+    use serde::Deserializer as _;
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let SerdeMembers(members) = reader.deserialize_map(Visitor).ok()?;
+    reader.end().ok().map(|()| members)
+}
+
+fn split_members(text: &str) -> Option<Vec<(String, String)>> {
+    let object = Object::split(text)?;
+    Some(object.iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect())
+}
+
+#[test]
+fn a_strict_scan_gives_the_spans_of_nested_objects_and_the_canonical_form_of_one() {
+    let text = r#" { "id" : 7, "params":{"name":"a\u0062", "arguments":{"b":[1, {"arguments":0}],"a":1.10},
+        "_meta":{"x":{"y":{}}}} } "#;
+    let (message, canonical) = Object::scan_canonical(text, &["params", "arguments"]).unwrap();
+    assert_eq!(message.get("id"), Some("7"));
+    let params = message.object("params").unwrap();
+    assert!(matches!(params, Cow::Borrowed(_)));
+    assert_eq!(params.string("name").as_deref(), Some("ab"));
+    assert_eq!(params.get("arguments"), Some(r#"{"b":[1, {"arguments":0}],"a":1.10}"#));
+    assert_eq!(canonical.unwrap().text(), r#"{"a":1.10,"b":[1,{"arguments":0}]}"#);
+    let keys: Vec<&str> = params.iter().map(|(key, _)| key).collect();
+    assert_eq!(keys, ["name", "arguments", "_meta"]);
+    let x = params.object("_meta").unwrap().object("x").unwrap().into_owned();
+    assert_eq!(x.get("y"), Some("{}"));
+    assert_eq!(Object::scan_canonical(text, &["params", "b"]).unwrap().1, None);
+    assert_eq!(Object::scan("[1]").unwrap_err(), Error::NotAnObject);
+    assert!(message.object("id").is_none());
+}
+
+#[test]
+fn a_lenient_pass_takes_what_serde_would_only_skip() {
+    let deep = format!("{{\"a\":{}{}}}", "[".repeat(9_999), "]".repeat(9_999));
+    for text in [
+        r#"{"a":1,"a":2}"#,
+        r#"{"a":{"b":1e400,"b":123456789012345678901234567890}}"#,
+        r#"{"a":"\ud800","b":{"\ud800":1}}"#,
+        r#"{"\ud800":1}"#,
+        r#"{"a":"\x"}"#,
+        r#"{"a":"\u12g4"}"#,
+        r#"{"a":[1,2}"#,
+        r#"{"a":{"b" 1}}"#,
+        r#"{"a":01}"#,
+        r#"{"a":1} x"#,
+        "[1]",
+        "{}",
+        "",
+        &deep,
+    ] {
+        assert_eq!(split_members(text), serde_members(text), "{text}");
+    }
+    assert!(Object::split(&format!("{{\"a\":{}", "[".repeat(1_000_000))).is_none());
+    assert_eq!(elements(" [ 1 , [2,3], {} ] ", 3), Some(vec!["1", "[2,3]", "{}"]));
+    assert_eq!(elements("[1,2,3,4]", 3), None);
+    assert_eq!(elements("[]", 0), Some(Vec::new()));
+    assert_eq!(elements("{\"a\":[1]}", 3), None);
+    assert_eq!(string(r#""a\ud83d\ude00""#).as_deref(), Some("a😀"));
+    for text in ["7", "\"a", "\"a\"b\"", "\"\\ud800\"", ""] {
+        assert_eq!(string(text), None, "{text}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn both_passes_find_the_members_that_serde_finds(value in any_json(), at in 0usize..200, with in "[\\]{}\",:0-9a-z\\\\ ]") {
+        let mut text: Vec<char> = value.to_string().chars().collect();
+        let at = at % (text.len() + 1);
+        text.splice(at..(at + 1).min(text.len()), with.chars());
+        for text in [value.to_string(), text.into_iter().collect()] {
+            prop_assert_eq!(split_members(&text), serde_members(&text), "{}", text);
+            match Object::scan(&text) {
+                Ok(object) => {
+                    let members = object.iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+                    prop_assert_eq!(serde_members(&text), Some(members));
+                    prop_assert_eq!(check(&text), Ok(()));
+                }
+                Err(Error::NotAnObject) => prop_assert!(serde_members(&text).is_none()),
+                Err(error) => prop_assert_eq!(check(&text), Err(error)),
+            }
+        }
+    }
+}

@@ -1,141 +1,100 @@
 //! An OpenAPI document and the documents that it refers to.
 
 mod node;
-mod pointer;
 mod read;
 mod ref_policy;
 mod refs;
-mod scope;
 mod yaml;
 
 pub(crate) use node::NodeRef;
 
 use crate::openapi::import::WARNINGS;
 use crate::openapi::limits::{BUNDLE_BYTES, BUNDLE_NODES, DOCUMENT_BYTES, DOCUMENTS};
-use scope::Scopes;
 use serde_json::Value;
 use std::cell::Cell;
 use std::collections::HashMap;
 use url::Url;
 use yaml::Read;
 
-/// Why a document cannot be used at all.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum DocumentError {
-    /// It is too long.
-    #[error("it has more than {0} bytes")]
-    TooLarge(usize),
-    /// It is neither JSON nor YAML, or more of that than is read.
-    #[error("it cannot be read as JSON or YAML: {0}")]
-    Syntax(String),
-    /// It is no OpenAPI document, or of a version that nobody knows.
-    #[error("{0}")]
-    NotOpenApi(String),
-}
-
 /// The versions of OpenAPI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Version {
     /// Swagger 2.0.
     V2,
-    /// 3.0.
     V3,
     /// 3.1 and 3.2, whose schemas are JSON Schema.
     V31,
 }
 
-/// A document with those that it refers to, as far as they were brought.
+/// A root document and the documents that it refers to.
 ///
-/// A reference may lead to another file below the folder of the root document, or, where that came from a web server,
-/// to another document of the same origin. Anything else is refused where it is used.
+/// A reference may lead to another file below the folder of the root document, or, if that came from a web server, to
+/// another document of the same origin. Any other reference is refused where it is used.
 #[derive(Debug)]
 pub struct Bundle {
     pub(crate) version: Version,
-    /// The root document first.
+    /// The root document first, then those that are referred to and may be read, in the order of appearance.
     pub(crate) documents: Vec<Document>,
-    /// The documents that are referred to and may be read, in the order of appearance.
-    asked: Vec<Url>,
-    /// All of those and the root: which document it is, once it was brought.
-    places: HashMap<Url, Option<usize>>,
-    /// What all documents have together.
+    /// The index of the document at a location.
+    indexes: HashMap<Url, usize>,
+    /// Bytes and values of all documents together.
     bytes: usize,
     nodes: usize,
-    /// The document that has a schema with this `$id`; the first of those that have.
-    ids: HashMap<String, usize>,
-    /// Bytes that the names of parts may still have.
-    names_room: usize,
     /// Values that may still be read through a [`NodeRef`].
     steps: Cell<u64>,
-    /// What a person should know of how they are written.
+    /// Notes for the user about the documents.
     pub(crate) warnings: Vec<String>,
 }
 
-/// One document.
 #[derive(Debug)]
 pub(crate) struct Document {
     pub(crate) location: Url,
-    /// What is in it, or why that is not known.
-    pub(crate) content: Result<Value, String>,
-    /// Parts of it that have names of their own, as JSON Pointers.
-    names: HashMap<String, String>,
-    scopes: Scopes,
+    /// The value, or why the document cannot be read; nothing while it is wanted.
+    content: Option<Result<Value, String>>,
 }
 
 impl Bundle {
-    /// Bytes that a document may have. More than that need not be read from anywhere.
+    /// The size limit of a document. Callers need not read more than this.
     pub const DOCUMENT_BYTES: usize = DOCUMENT_BYTES;
 
-    /// The document at this location, alone.
+    /// Reads the root document.
     ///
     /// # Errors
-    /// It cannot be used.
-    pub fn open(mut location: Url, bytes: &[u8]) -> Result<Self, DocumentError> {
+    /// The document is too large, is neither JSON nor YAML, or is not an OpenAPI document of a known version.
+    pub fn open(mut location: Url, bytes: &[u8]) -> Result<Self, String> {
         location.set_fragment(None);
         let Read { value, nodes, warnings } = read::read(bytes, BUNDLE_NODES)?;
-        let version = read::version(&value)?;
         let mut bundle = Self {
-            version,
-            documents: Vec::new(),
-            asked: Vec::new(),
-            places: HashMap::new(),
+            version: read::version(&value)?,
+            documents: vec![Document { location: location.clone(), content: None }],
+            indexes: HashMap::from([(location, 0)]),
             bytes: bytes.len(),
             nodes,
-            ids: HashMap::new(),
-            names_room: refs::NAMES_BYTES,
             steps: Cell::new(u64::MAX),
             warnings: Vec::new(),
         };
-        bundle.keep(location, Ok(value));
-        bundle.warn(0, warnings);
+        bundle.keep(0, Ok(value), warnings);
         Ok(bundle)
     }
 
-    /// The documents that are referred to and have not been brought yet. Ask again after bringing them.
+    /// The documents that are referred to and were not added yet. Those may refer to further ones.
     #[must_use]
     pub fn wanted(&self) -> Vec<Url> {
-        let missing = |location: &&Url| matches!(self.places.get(*location), Some(None));
-        self.asked.iter().filter(missing).cloned().collect()
+        let wanted = self.documents.iter().filter(|document| document.content.is_none());
+        wanted.map(|document| document.location.clone()).collect()
     }
 
-    /// Brings one of those, or says why it cannot be had. The location is the one that was wanted, wherever a server
-    /// had the document in the end.
-    pub fn add(&mut self, location: Url, found: Result<&[u8], String>) {
-        // What nobody wanted is not kept, so that a bundle has no more than it may.
-        if matches!(self.places.get(&location), Some(None)) {
-            let read = found.and_then(|bytes| self.read(bytes));
-            let (content, warnings) = match read {
-                Ok(read) => (Ok(read.value), read.warnings),
-                Err(reason) => (Err(reason), Vec::new()),
-            };
-            self.keep(location, content);
-            self.warn(self.documents.len().saturating_sub(1), warnings);
+    /// Adds a wanted document, or the reason why it cannot be read. `location` is the wanted one, even after a redirect.
+    /// A document that is not wanted is ignored, so that a bundle stays within its limits.
+    pub fn add(&mut self, location: &Url, found: Result<&[u8], String>) {
+        let Some(index) = self.indexes.get(location).copied() else { return };
+        if self.documents.get(index).is_none_or(|document| document.content.is_some()) {
+            return;
         }
-    }
-
-    fn warn(&mut self, document: usize, warnings: Vec<String>) {
-        let name = self.name(document);
-        let room = WARNINGS.saturating_sub(self.warnings.len());
-        self.warnings.extend(warnings.into_iter().take(room).map(|warning| format!("{name}: {warning}")));
+        match found.and_then(|bytes| self.read(bytes)) {
+            Ok(read) => self.keep(index, Ok(read.value), read.warnings),
+            Err(reason) => self.keep(index, Err(reason), Vec::new()),
+        }
     }
 
     fn read(&mut self, bytes: &[u8]) -> Result<Read, String> {
@@ -143,49 +102,31 @@ impl Bundle {
             return Err(format!("all documents of the specification have more than {BUNDLE_BYTES} bytes"));
         }
         self.bytes += bytes.len();
-        let room = BUNDLE_NODES.saturating_sub(self.nodes);
-        let read = read::read(bytes, room).map_err(|error| error.to_string())?;
+        let read = read::read(bytes, BUNDLE_NODES.saturating_sub(self.nodes))?;
         self.nodes += read.nodes;
         Ok(read)
     }
 
-    /// Keeps a document, and notes what it refers to.
-    fn keep(&mut self, location: Url, content: Result<Value, String>) {
-        self.places.insert(location.clone(), Some(self.documents.len()));
-        let (mut names, mut scopes) = (HashMap::new(), Scopes::default());
-        if let Ok(value) = &content {
-            let mut room = self.names_room;
-            let found = refs::scan(self.version, &location, value, &mut room);
-            self.names_room = room;
-            // A schema that is here by another name is not to be fetched.
-            let is_here = |url: &Url| found.names.contains_key(url.as_str());
-            let is_known = |address: &str, scope: Option<usize>| {
-                let url = scope.and_then(|scope| found.scopes.get(scope)?.base.join(address).ok());
-                url.is_some_and(|url| is_here(&url) || self.known(&url, "").is_some())
-            };
-            let named = |name: &str| pointer::named(value, name).is_some();
-            let addresses = found.addresses.iter().copied();
-            let addresses =
-                addresses.filter(|(address, scope)| !named(address) && !is_known(address, *scope));
-            let urls = addresses.filter_map(|(address, _)| location.join(address).ok());
-            let urls: Vec<Url> = urls.filter(|url| !is_here(url)).collect();
-            urls.into_iter().for_each(|url| self.ask(url, &location));
-            (names, scopes) = (found.names, found.scopes);
-            for id in scopes.addresses() {
-                self.ids.entry(id.to_owned()).or_insert(self.documents.len());
+    /// Stores a document, and wants those that it refers to.
+    fn keep(&mut self, index: usize, content: Result<Value, String>, warnings: Vec<String>) {
+        let (Some(root), Some(document)) = (self.documents.first(), self.documents.get(index)) else {
+            return;
+        };
+        let addresses = content.as_ref().map(refs::addresses).unwrap_or_default();
+        let urls = addresses.into_iter().filter_map(|address| document.location.join(address).ok());
+        let urls: Vec<Url> = urls.filter(|url| ref_policy::check(&root.location, url).is_ok()).collect();
+        for url in urls {
+            if self.documents.len() < DOCUMENTS && !self.indexes.contains_key(&url) {
+                self.indexes.insert(url.clone(), self.documents.len());
+                self.documents.push(Document { location: url, content: None });
             }
         }
-        self.documents.push(Document { location, content, names, scopes });
-    }
-
-    /// Wants a document, if it may be read and there are not too many. `first` is the root while there is none yet.
-    fn ask(&mut self, url: Url, first: &Url) {
-        let root = self.documents.first().map_or(first, |root| &root.location);
-        let known = self.places.len() >= DOCUMENTS || self.places.contains_key(&url);
-        if !known && ref_policy::check(root, &url).is_ok() {
-            self.places.insert(url.clone(), None);
-            self.asked.push(url);
+        if let Some(document) = self.documents.get_mut(index) {
+            document.content = Some(content);
         }
+        let name = self.name(index);
+        let room = WARNINGS.saturating_sub(self.warnings.len());
+        self.warnings.extend(warnings.into_iter().take(room).map(|warning| format!("{name}: {warning}")));
     }
 
     /// Sets how many values may be read from now on.
@@ -202,7 +143,7 @@ impl Bundle {
         self.steps.get() == 0
     }
 
-    /// Takes a step, if one is left after it.
+    /// Takes a step. Returns whether one is left after it.
     fn take_step(&self) -> bool {
         self.steps.set(self.steps.get().saturating_sub(1));
         !self.is_exhausted()
@@ -210,21 +151,20 @@ impl Bundle {
 
     /// The root of the root document.
     pub(crate) fn root(&self) -> Option<NodeRef<'_>> {
-        let value = self.documents.first()?.content.as_ref().ok()?;
+        let value = self.documents.first()?.content.as_ref()?.as_ref().ok()?;
         Some(NodeRef { bundle: self, document: 0, value })
     }
 
-    /// What a document is called in messages.
-    pub(crate) fn name(&self, document: usize) -> String {
-        let root = self.documents.first();
-        let named = root.zip(self.documents.get(document));
+    /// The name of a document in messages.
+    fn name(&self, document: usize) -> String {
+        let named = self.documents.first().zip(self.documents.get(document));
         named.map(|(root, document)| ref_policy::name(&root.location, &document.location)).unwrap_or_default()
     }
 
-    /// What a reference in a document leads to.
+    /// The target of a reference in a document.
     ///
     /// # Errors
-    /// It leads nowhere, or to where it must not.
+    /// The reference leads nowhere, or to where it must not.
     pub(crate) fn find(&self, document: usize, reference: &str) -> Result<NodeRef<'_>, String> {
         if !self.take_step() {
             return Err("there are too many references".to_owned());
@@ -233,72 +173,41 @@ impl Bundle {
         found.map_err(|reason| format!("{} {reason}", self.describe_ref(document, reference)))
     }
 
-    /// A reference and where it stands, for messages.
-    pub(crate) fn describe_ref(&self, document: usize, reference: &str) -> String {
+    /// A reference and its document, for messages.
+    fn describe_ref(&self, document: usize, reference: &str) -> String {
         format!("the reference {} in {}", ref_policy::display_ref(reference), self.name(document))
     }
 
     fn follow(&self, document: usize, reference: &str) -> Result<NodeRef<'_>, String> {
-        if let Some(found) = self.scoped(document, reference) {
-            return Ok(found);
+        if refs::is_name(reference) {
+            return Err("names a schema; only paths in a document (#/…) are supported".to_owned());
         }
-        let (address, fragment) = reference.split_once('#').unwrap_or((reference, ""));
-        if address.is_empty() {
-            return self.within(document, fragment);
-        }
-        let (here, content) = self.content(document)?;
-        if fragment.is_empty()
-            && let Some(value) = pointer::named(content, address)
-        {
-            return Ok(NodeRef { bundle: self, document, value });
-        }
-        let Ok(url) = here.location.join(address) else { return Err("is no address".to_owned()) };
-        if let Some(found) =
-            self.identified(document, &url, fragment).or_else(|| self.identified(0, &url, fragment))
-        {
-            return Ok(found);
-        }
-        let found = match self.places.get(&url) {
-            Some(Some(index)) => self.within(*index, fragment),
-            Some(None) => Err("leads to a document that was not read".to_owned()),
-            None => Err(self.refusal(&url)),
-        };
-        found.or_else(|reason| self.known(&url, fragment).ok_or(reason))
-    }
-
-    /// Why a place is none where documents are.
-    fn refusal(&self, url: &Url) -> String {
-        let allowed = self.documents.first().map_or(Ok(()), |root| ref_policy::check(&root.location, url));
-        match allowed {
-            Err(reason) => reason.to_owned(),
-            Ok(()) if self.places.len() < DOCUMENTS => "leads to a document that was not read".to_owned(),
-            Ok(()) => format!("leads to one document more than the {DOCUMENTS} that are read"),
+        let (address, fragment) = refs::split(reference);
+        let document = if address.is_empty() { document } else { self.index(document, address)? };
+        match &self.documents.get(document).ok_or("leads nowhere")?.content {
+            Some(Ok(content)) => {
+                let value = refs::pointer(content, fragment).ok_or("leads nowhere")?;
+                Ok(NodeRef { bundle: self, document, value })
+            }
+            Some(Err(reason)) => Err(format!("cannot be read: {reason}")),
+            None => Err("leads to a document that was not read".to_owned()),
         }
     }
 
-    /// What a fragment leads to in a document.
-    fn within(&self, document: usize, fragment: &str) -> Result<NodeRef<'_>, String> {
-        let (here, content) = self.content(document)?;
-        match pointer::fragment(&here.names, content, fragment) {
-            Some(value) => Ok(NodeRef { bundle: self, document, value }),
-            None => Err("leads nowhere".to_owned()),
+    /// The index of the document at an address that another document has.
+    fn index(&self, document: usize, address: &str) -> Result<usize, String> {
+        let location = |index: usize| self.documents.get(index).map(|document| &document.location);
+        let (root, here) = location(0).zip(location(document)).ok_or("leads nowhere")?;
+        let url = here.join(address).ok().ok_or("is no address")?;
+        if let Some(index) = self.indexes.get(&url) {
+            return Ok(*index);
         }
-    }
-
-    /// A schema in a document that has this address of its own.
-    fn identified(&self, document: usize, url: &Url, fragment: &str) -> Option<NodeRef<'_>> {
-        let (here, content) = self.content(document).ok()?;
-        let schema = content.pointer(here.names.get(url.as_str())?)?;
-        let value = pointer::inside(&here.names, content, schema, url, fragment)?;
-        Some(NodeRef { bundle: self, document, value })
-    }
-
-    fn content(&self, document: usize) -> Result<(&Document, &Value), String> {
-        let here = self.documents.get(document).ok_or_else(|| "leads nowhere".to_owned())?;
-        match &here.content {
-            Ok(content) => Ok((here, content)),
-            Err(reason) => Err(format!("cannot be read: {reason}")),
-        }
+        ref_policy::check(root, &url)?;
+        Err(if self.documents.len() < DOCUMENTS {
+            "leads to a document that was not read".to_owned()
+        } else {
+            format!("leads to one document more than the {DOCUMENTS} that are read")
+        })
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a document from anybody may cost.
+//! Limits of documents, which are untrusted.
 
 /// Bytes of one document. The largest public ones have some 50 MB, and 80 MB with every reference written out.
 pub(crate) const DOCUMENT_BYTES: usize = 80 << 20;
@@ -10,12 +10,10 @@ pub(crate) const DOCUMENTS: usize = 200;
 pub(crate) const BUNDLE_NODES: usize = 3_000_000;
 /// Levels that YAML may be nested. JSON has about the same limit in its reader.
 pub(crate) const DEPTH: usize = 128;
-/// Places of other documents that are looked at in one document, wanted or refused.
+/// Addresses of other documents that are read in one document, wanted or refused.
 pub(crate) const ADDRESSES: usize = 10_000;
-/// Schemas that can be referred to by a name of their own (`$anchor`, `$id`) in one document.
-pub(crate) const ANCHORS: usize = 10_000;
-/// Nodes that the aliases of one YAML document may copy; aliases of aliases grow exponentially without it.
-pub(crate) const COPIED_NODES: usize = 200_000;
+/// What the aliases of one YAML document may copy: about 200,000 values.
+pub(crate) const COPIED_MIB: usize = 12;
 /// References that lead to references before a value is found.
 pub(crate) const HOPS: usize = 32;
 /// Operations of one document that become tools. The largest public ones have 22,000.
@@ -32,7 +30,7 @@ pub(crate) const PROPERTY_DESCRIPTION_CHARS: usize = 300;
 pub(crate) const INPUT_NODES: usize = 5000;
 /// Bytes of an input schema as text.
 pub(crate) const INPUT_BYTES: usize = 128 * 1024;
-/// The same of an output schema, which costs whoever reads the list of tools and helps less.
+/// Limits of an output schema, which helps a model less than an input schema and costs it as many tokens.
 pub(crate) const OUTPUT_NODES: usize = 400;
 pub(crate) const OUTPUT_BYTES: usize = 4 * 1024;
 /// Bytes of a request body that is built from arguments.

@@ -1,49 +1,44 @@
-//! From bytes to a value, and which version of OpenAPI that is.
+//! Reads a document from JSON or YAML, and finds its version of OpenAPI.
 
+use super::Version;
 use super::yaml::{self, Read};
-use super::{DocumentError, Version};
 use crate::openapi::limits::DOCUMENT_BYTES;
 use serde_json::Value;
 
-/// What is in a document. It may have as many values as `room`.
-pub(super) fn read(bytes: &[u8], room: usize) -> Result<Read, DocumentError> {
+/// Reads a document of at most `room` values.
+pub(super) fn read(bytes: &[u8], room: usize) -> Result<Read, String> {
     if bytes.len() > DOCUMENT_BYTES {
-        return Err(DocumentError::TooLarge(DOCUMENT_BYTES));
+        return Err(format!("it has more than {DOCUMENT_BYTES} bytes"));
     }
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
         return Err(syntax("it is UTF-16 text; save it as UTF-8"));
     }
-    let text = std::str::from_utf8(bytes).map_err(|error| {
-        let place = error.valid_up_to();
-        syntax(format!("it is not UTF-8 text, from byte {place} on"))
-    })?;
+    let text = std::str::from_utf8(bytes)
+        .map_err(|error| syntax(format!("it is not UTF-8 text, from byte {} on", error.valid_up_to())))?;
     match text.bytes().find(|byte| !byte.is_ascii_whitespace()) {
-        None => Err(DocumentError::NotOpenApi("it is empty".to_owned())),
-        Some(b'<') => Err(DocumentError::NotOpenApi(
-            "it begins with \"<\", so it is a web page or other XML".to_owned(),
-        )),
+        None => Err("it is empty".to_owned()),
+        Some(b'<') => Err("it begins with \"<\", so it is a web page or other XML".to_owned()),
         Some(b'{' | b'[') => json(text, room),
         Some(_) => yaml::parse(text, room).map_err(syntax),
     }
 }
 
-/// JSON, or YAML that looks like it: with comments or a comma too many, say.
-fn json(text: &str, room: usize) -> Result<Read, DocumentError> {
+/// Reads JSON, or YAML in flow style, which may have comments or a comma too many.
+fn json(text: &str, room: usize) -> Result<Read, String> {
     let nodes = nodes(text);
     if nodes > room {
         return Err(syntax(format!("it has more than {room} values")));
     }
-    let wrong: serde_json::Error = match serde_json::from_str(text) {
-        Ok(value) => return Ok(Read { value, nodes, warnings: Vec::new() }),
-        Err(error) => error,
-    };
-    // Where it is neither, what is wrong with it as JSON says more.
-    yaml::parse(text, room).ok().ok_or_else(|| syntax(wrong.to_string()))
+    match serde_json::from_str(text) {
+        Ok(value) => Ok(Read { value, nodes, warnings: Vec::new() }),
+        // If the text is not YAML either, the error of JSON says more.
+        Err(error) => yaml::parse(text, room).ok().ok_or_else(|| syntax(error)),
+    }
 }
 
-/// At least as many values as a JSON text has. A value takes far more memory than `[],` has bytes, so this is known
-/// before any is made.
+/// At least the number of values in a JSON text. A value takes far more memory than the bytes of `[],`, so they are
+/// counted before any is made.
 fn nodes(text: &str) -> usize {
     let mut nodes = 1;
     let mut bytes = text.bytes();
@@ -67,21 +62,15 @@ fn skip_string(bytes: &mut std::str::Bytes<'_>) {
     }
 }
 
-fn syntax(message: impl Into<String>) -> DocumentError {
-    DocumentError::Syntax(message.into())
+fn syntax(message: impl std::fmt::Display) -> String {
+    format!("it cannot be read as JSON or YAML: {message}")
 }
 
-/// Which version of OpenAPI a document has.
-pub(super) fn version(root: &Value) -> Result<Version, DocumentError> {
+/// The version of OpenAPI that a document states.
+pub(super) fn version(root: &Value) -> Result<Version, String> {
     let Some(members) = root.as_object() else {
-        let found = match root {
-            Value::Array(_) => "a list",
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
-                "plain text"
-            }
-        };
-        let told = format!("it has {found} at its top, where an OpenAPI document has an object");
-        return Err(DocumentError::NotOpenApi(told));
+        let found = if root.is_array() { "a list" } else { "plain text" };
+        return Err(format!("it has {found} at its top, where an OpenAPI document has an object"));
     };
     if let Some(version) = members.get("openapi").and_then(text) {
         return match series(&version).as_str() {
@@ -96,12 +85,12 @@ pub(super) fn version(root: &Value) -> Result<Version, DocumentError> {
             _ => Err(unknown("Swagger", &version)),
         };
     }
-    Err(DocumentError::NotOpenApi(match other(root) {
+    Err(match other_format(root) {
         Some(other) => format!("it is {other}, not an OpenAPI document"),
         None => {
             "it has neither \"openapi\" nor \"swagger\" at its top, so it is no OpenAPI document".to_owned()
         }
-    }))
+    })
 }
 
 /// A version as text; without quotes it is a number in YAML.
@@ -118,22 +107,22 @@ fn series(version: &str) -> String {
     version.split('.').take(2).collect::<Vec<_>>().join(".")
 }
 
-fn unknown(name: &str, version: &str) -> DocumentError {
+fn unknown(name: &str, version: &str) -> String {
     let version: String = version.chars().take(20).filter(|character| !character.is_control()).collect();
-    DocumentError::NotOpenApi(format!("its version is {name} {version}; 2.0, 3.0 and 3.1 are read"))
+    format!("its version is {name} {version}; 2.0, 3.0 and 3.1 are read")
 }
 
-/// What else it is, if it is something that people take for OpenAPI.
-fn other(root: &Value) -> Option<&'static str> {
-    let told = |pointer: &str| root.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    if root.pointer("/info/_postman_id").is_some() || told("/info/schema").contains("getpostman.com") {
+/// A format that is often mistaken for OpenAPI.
+fn other_format(root: &Value) -> Option<&'static str> {
+    let text = |pointer: &str| root.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    if root.pointer("/info/_postman_id").is_some() || text("/info/schema").contains("getpostman.com") {
         return Some("a Postman collection");
     }
     if root.get("asyncapi").is_some() {
         return Some("an AsyncAPI document");
     }
-    if told("/kind").starts_with("discovery#") {
+    if text("/kind").starts_with("discovery#") {
         return Some("a Google API Discovery document");
     }
-    told("/$schema").contains("json-schema.org").then_some("a JSON Schema")
+    text("/$schema").contains("json-schema.org").then_some("a JSON Schema")
 }

@@ -1,18 +1,18 @@
-//! Where references may lead, and what documents are called.
+//! Which documents references may lead to, and the names of documents and references in messages.
 
 use percent_encoding::percent_decode_str;
 use std::borrow::Cow;
 use url::Url;
 
-/// Characters of a name or a reference in a message.
+// Limit: characters of a name or a reference in a message.
 const SHOWN: usize = 200;
-/// Bytes of a location. Each that is found in a document grows from the one of that document.
+// Limit: bytes of a location. Relative references make each one longer than that of its document.
 const LOCATION_BYTES: usize = 8 * 1024;
 
-/// Whether a document may be read on behalf of a root document, or why not.
+/// Checks that a document may be read on behalf of a root document.
 ///
 /// # Errors
-/// It must not, for this reason.
+/// Says why not.
 pub(super) fn check(root: &Url, url: &Url) -> Result<(), &'static str> {
     if url.as_str().len() > LOCATION_BYTES {
         return Err("is too long");
@@ -33,7 +33,7 @@ fn file(root: &Url, url: &Url) -> Result<(), &'static str> {
     if url.query().is_some() {
         return Err("has a query, which files do not have");
     }
-    // `..` is gone from an address, written out or encoded, but an encoded slash becomes one when it is a path again.
+    // Parsing removed `..` from the URL, but an encoded slash becomes a slash in the path of the file.
     let hidden = |part: &Cow<'_, [u8]>| {
         part.iter().any(|byte| b"/\\\0".contains(byte)) || [b".".as_slice(), b".."].contains(&part.as_ref())
     };
@@ -56,7 +56,7 @@ fn server(root: &Url, url: &Url) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// The rest of a path below the folder of the root document.
+/// The segments of a path below the folder of the root document.
 fn below<'a>(root: &'a Url, url: &'a Url) -> Option<Vec<Cow<'a, [u8]>>> {
     let mut folder = parts(root);
     folder.pop();
@@ -68,8 +68,8 @@ fn parts(url: &Url) -> Vec<Cow<'_, [u8]>> {
     url.path().split('/').skip(1).map(|part| Cow::from(percent_decode_str(part))).collect()
 }
 
-/// What a document is called in messages: its path from the folder of the root document. Never with a user or a query,
-/// which may hold secrets.
+/// The name of a document in messages: its path from the folder of the root document, without a user or a query, which
+/// may hold secrets.
 pub(super) fn name(root: &Url, url: &Url) -> String {
     let near = root.origin() == url.origin() || (root.scheme() == "file" && url.scheme() == "file");
     let rest = if near { below(root, url) } else { None };
@@ -84,14 +84,14 @@ pub(super) fn name(root: &Url, url: &Url) -> String {
     name.chars().take(SHOWN).map(|character| if character.is_control() { '?' } else { character }).collect()
 }
 
-/// A reference as it may be shown: without a user or a query.
+/// A reference for messages, without a user or a query.
 pub(super) fn display_ref(reference: &str) -> String {
     let (address, fragment) = match reference.split_once('#') {
         Some((address, fragment)) => (address, Some(fragment)),
         None => (reference, None),
     };
     let address = address.split('?').next().unwrap_or_default();
-    let mut told = match address.split_once("//") {
+    let mut shown = match address.split_once("//") {
         Some((scheme, rest)) => {
             let (authority, path) =
                 rest.split_once('/').map_or((rest, None), |(host, path)| (host, Some(path)));
@@ -101,11 +101,11 @@ pub(super) fn display_ref(reference: &str) -> String {
         None => address.to_owned(),
     };
     if let Some(fragment) = fragment {
-        told.push('#');
-        told.push_str(fragment);
+        shown.push('#');
+        shown.push_str(fragment);
     }
-    if told.chars().count() > SHOWN {
-        told = told.chars().take(SHOWN).chain(['…']).collect();
+    if shown.chars().count() > SHOWN {
+        shown = shown.chars().take(SHOWN).chain(['…']).collect();
     }
-    format!("{told:?}")
+    format!("{shown:?}")
 }

@@ -6,12 +6,13 @@ use super::{Converter, DetailLevel, Direction, composition, flatten};
 use crate::openapi::document::NodeRef;
 use crate::openapi::limits::PROPERTY_DESCRIPTION_CHARS;
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 // Limit: schemas inside each other, so that no document can overflow the stack.
 const DEPTH: usize = 64;
-// Limit: values of an enumeration that are listed where details are left out.
-const FEW_CHOICES: usize = 20;
+// Limit: values of an enumeration that are listed where details are left out, or at each place that refers to it.
+pub(super) const FEW_CHOICES: usize = 20;
 // Limit: characters of a list of values in a description.
 const CHOICES_CHARS: usize = 160;
 // Limit: characters of the description of a returned value, which helps a model less than that of an argument.
@@ -153,7 +154,7 @@ impl<'a> Converter<'a> {
         if choices.len() > MAX_CHOICES {
             add_sentence(&mut text, &format!("One of {} values.", choices.len()));
         } else if self.is_lax()
-            && let Some(listed) = text::listed(choices.iter(), CHOICES_CHARS)
+            && let Some(listed) = text::listed(choices.iter().filter_map(keywords::as_text), CHOICES_CHARS)
         {
             add_sentence(&mut text, &format!("One of: {listed}."));
         }
@@ -217,7 +218,7 @@ impl<'a> Converter<'a> {
         if !properties.is_empty() {
             out.insert("properties".to_owned(), Value::Object(properties));
         }
-        // A nested object accepts further properties, whatever the document says: other parts of a composition may
+        // A nested object accepts further properties, even if the document closes it: other parts of a composition may
         // describe them.
         let further = node.get("additionalProperties").filter(|further| further.value.is_object());
         if let Some(further) = further.filter(|_| !self.is_lax()) {
@@ -255,9 +256,8 @@ fn discriminator_note(node: NodeRef<'_>) -> Option<String> {
     // Swagger 2.0 has the name itself here.
     let name = text::collapse(found.value.as_str().or_else(|| found.text("propertyName"))?, 80);
     let mapping = found.get("mapping").and_then(|mapping| mapping.value.as_object());
-    let keys: Vec<Value> =
-        mapping.into_iter().flatten().take(50).map(|(key, _)| key.as_str().into()).collect();
-    Some(match text::listed(keys.iter(), CHOICES_CHARS) {
+    let keys = mapping.into_iter().flatten().take(50).map(|(key, _)| Cow::Borrowed(key.as_str()));
+    Some(match text::listed(keys, CHOICES_CHARS) {
         Some(values) => format!("`{name}` tells the kind: {values}."),
         None => format!("`{name}` tells the kind."),
     })

@@ -1,8 +1,9 @@
 //! Keywords that hold plain values, each dropped if its value has the wrong type.
 
 use crate::openapi::document::NodeRef;
-use gantry_core::scalar;
+use gantry_core::yaml;
 use serde_json::{Map, Number, Value};
+use std::borrow::Cow;
 
 // Limit: values of an enumeration that are listed.
 pub(super) const MAX_CHOICES: usize = 200;
@@ -73,7 +74,7 @@ fn as_type(value: &Value, types: &[&str]) -> Option<Value> {
 fn number(value: &Value) -> Option<Number> {
     match value {
         Value::Number(number) => Some(number.clone()),
-        Value::String(text) => scalar::number(text),
+        Value::String(text) => yaml::number(text),
         Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
     }
 }
@@ -84,6 +85,15 @@ pub(super) fn choices(node: NodeRef<'_>) -> &[Value] {
         (Some(only), _) => std::slice::from_ref(only.value),
         (None, Some(Value::Array(values))) => values,
         (None, _) => &[],
+    }
+}
+
+/// A scalar as text.
+pub(super) fn as_text(value: &Value) -> Option<Cow<'_, str>> {
+    match value {
+        Value::String(text) => Some(Cow::Borrowed(text)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => Some(Cow::Owned(value.to_string())),
+        Value::Array(_) | Value::Object(_) => None,
     }
 }
 

@@ -1,7 +1,7 @@
 //! References: put in place, or kept as references into `$defs`.
 
 use super::composition::{or_null, with_siblings};
-use super::convert::SchemaContext;
+use super::convert::{FEW_CHOICES, SchemaContext};
 use super::{Converter, DetailLevel, Direction, keywords, text};
 use crate::openapi::document::{NodeRef, Version};
 use serde_json::{Map, Value};
@@ -46,7 +46,8 @@ impl<'a> Converter<'a> {
         if self.chain.contains(&address) {
             return Ok(Map::new());
         }
-        let plain = NESTING.iter().all(|keyword| target.get(keyword).is_none());
+        let plain = NESTING.iter().all(|keyword| target.get(keyword).is_none())
+            && keywords::choices(target).len() <= FEW_CHOICES;
         if self.detail == DetailLevel::Definitions && !plain && !at.in_definition && !at.whole {
             let name = self.define(target, text::definition_name(reference));
             self.spend(name.len() + 16);

@@ -1,7 +1,6 @@
 //! Text of a document that goes into a schema: descriptions and names.
 
 use gantry_core::raw::misleads;
-use serde_json::Value;
 use std::borrow::Cow;
 
 // Limit: bytes that are read to find one character that is shown; a description may have megabytes.
@@ -68,15 +67,13 @@ pub(super) fn add_sentence(text: &mut String, sentence: &str) {
 }
 
 /// Values in a row, if that is short.
-pub(super) fn listed<'v>(values: impl Iterator<Item = &'v Value> + Clone, chars: usize) -> Option<String> {
-    let is_composite = |value: &Value| value.is_array() || value.is_object();
-    let bytes: usize = values.clone().map(|value| value.as_str().map_or(1, str::len)).sum();
-    if bytes > chars * 4 || values.clone().any(is_composite) {
+pub(super) fn listed<'v>(values: impl Iterator<Item = Cow<'v, str>> + Clone, chars: usize) -> Option<String> {
+    let bytes: usize = values.clone().map(|value| value.len()).sum();
+    if bytes == 0 || bytes > chars * 4 {
         return None;
     }
-    let words = values.map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned));
-    let row = collapse(&words.collect::<Vec<_>>().join(", "), chars);
-    (!row.is_empty() && !row.ends_with('…')).then_some(row)
+    let row = collapse(&values.collect::<Vec<_>>().join(", "), chars);
+    (!row.ends_with('…')).then_some(row)
 }
 
 /// The name under `$defs` for the target of a reference: the last part of its path, cleaned.

@@ -222,14 +222,14 @@ fn syntax_errors_have_line_and_column() {
     );
     check(
         "server: {}\n---\nserver: {}\n",
-        expect!["gantry.yaml:3:1: a second document starts here; a configuration is one"],
+        expect!["gantry.yaml:3:1: a second document starts here; only files with one are read"],
     );
     check(
         "a: !secret x\n",
         expect!["gantry.yaml:1:12: tags are not read; remove it, or put the value in quotes if it is text"],
     );
     check("a: &a\n  <<: {}\n", expect!["gantry.yaml:2:3: merge keys (<<) are not read; write the keys out"]);
-    check("? [a]\n: b\n", expect!["gantry.yaml:1:3: a key must be plain text, without a tag or an alias"]);
+    check("? [a]\n: b\n", expect!["gantry.yaml:1:3: a key must be text, not a list, a mapping or an alias"]);
     check(
         "a: *missing\n",
         expect!["gantry.yaml:1:4: not valid YAML: while parsing node, found unknown anchor"],

@@ -109,40 +109,34 @@ fn rst_2_what_stands_beside_the_reference_of_a_path_is_ignored() {
 }
 
 #[test]
-fn rst_2_references_below_an_id_start_from_there_and_fetch_nothing() {
+fn rst_2_a_reference_by_a_name_costs_its_operation_and_fetches_nothing() {
     let other = Echo::start();
     let elsewhere = other.document("toy.json", "application/json", &json!({ "type": "integer" }).to_string());
     let base = elsewhere.trim_end_matches("toy.json");
-    let pet = json!({
-        "$id": format!("{base}pet.json"), "type": "object", "required": ["toy"],
-        "properties": { "toy": { "$ref": "toy.json" }, "tag": { "$ref": "#/$defs/Tag" }, "name": { "$ref": "#name" } },
-        "$defs": { "Tag": { "type": "boolean" }, "Name": { "$anchor": "name", "type": "string" } },
+    let toy = |reference: &str| json!({ "$id": format!("{base}pet.json"), "type": "object", "properties": { "toy": { "$ref": reference } } });
+    let schemas = json!({
+        "Toy": { "$id": elsewhere, "$anchor": "toy", "type": "object", "properties": { "wheels": { "type": "integer" } } },
+        "Path": toy("#/components/schemas/Toy"), "Anchor": toy("#toy"), "Name": toy("Toy"), "Id": toy(&elsewhere),
+        "Below": toy("not-there.json"),
     });
-    let toy = json!({ "$id": elsewhere, "type": "object", "required": ["wheels"], "properties": { "wheels": { "type": "integer" } } });
-    let lost =
-        json!({ "$id": format!("{base}lost/"), "properties": { "toy": { "$ref": "not-there.json" } } });
-    let body = |name: &str| {
+    let mut paths = json!({});
+    for name in ["Path", "Anchor", "Name", "Id", "Below"] {
         let schema = json!({ "$ref": format!("#/components/schemas/{name}") });
-        json!({ "requestBody": { "required": true, "content": { "application/json": { "schema": schema } } } })
-    };
-    let paths = json!({
-        "/pet": { "post": with(operation("pet"), &body("Pet")) }, "/lost": { "post": with(operation("lost"), &body("Lost")) },
-    });
-    let schemas = json!({ "Pet": pet, "Toy": toy, "Lost": lost });
+        let body = json!({ "requestBody": { "required": true, "content": { "application/json": { "schema": schema } } } });
+        paths[format!("/{name}")] = json!({ "post": with(operation(name), &body) });
+    }
     let rig = Rig::api(&with(
         document(&paths),
         &json!({ "openapi": "3.1.0", "components": { "schemas": schemas } }),
     ));
-    assert_eq!(rig.tools(), ["rest__api_pet"]);
-    let good = json!({ "toy": { "wheels": 4 }, "tag": true, "name": "a" });
-    let sent = rig.sent("rest__api_pet", &good);
+    assert_eq!(rig.tools(), ["rest__api_Path"]);
+    let good = json!({ "toy": { "wheels": 4 } });
+    let sent = rig.sent("rest__api_Path", &good);
     assert_eq!(
         serde_json::from_str::<Value>(sent["body"]["text"].as_str().expect("text")).expect("JSON"),
         good
     );
-    for (key, wrong) in [("toy", json!(1)), ("toy", json!({})), ("tag", json!("x")), ("name", json!(1))] {
-        rig.refused("rest__api_pet", &with(good.clone(), &json!({ key: wrong })), "INVALID_ARGUMENTS", key);
-    }
+    rig.refused("rest__api_Path", &json!({ "toy": { "wheels": "x" } }), "INVALID_ARGUMENTS", "wheels");
     assert!(other.requests().is_empty(), "nothing is fetched for an $id");
 }
 

@@ -119,14 +119,13 @@ fn rst_2_a_base_with_a_discriminator_takes_what_inherits_from_it() {
         let sent = rig.sent("rest__api_post", &json!({ "body": pet }));
         let text = sent["body"]["text"].as_str().expect("text");
         assert_eq!(serde_json::from_str::<Value>(text).expect("JSON"), pet);
-        // Each kind is shown with its value.
+        // The base is shown, with a word on what tells the kinds apart.
         let listing = rig.server.get("/api/v1/tools").json();
         let mut tools = listing["items"].as_array().expect("tools").iter();
         let shown =
             tools.find(|tool| tool["name"] == "rest__api_post").expect("the tool")["inputSchema"].to_string();
-        for part in [cat, dog, "claws", "bark"] {
-            assert!(shown.contains(&format!("\"{part}\"")), "{part}: {shown}");
-        }
+        let kinds = if cat == "cat" { "`kind` tells the kind: cat, dog." } else { "`kind` tells the kind." };
+        assert!(shown.contains(kinds), "{shown}");
         for wrong in [
             json!({ "kind": dog, "bark": "loud", "name": 5 }),
             json!({ "kind": dog, "bark": "loud", "friend": { "claws": "sharp" } }),

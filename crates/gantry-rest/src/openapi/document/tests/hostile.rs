@@ -4,7 +4,7 @@ use super::{FILE, WEB, found, lost, open, referring, refused, url, wanted};
 use crate::openapi::document::Bundle;
 use crate::openapi::limits::{BUNDLE_BYTES, BUNDLE_NODES, DOCUMENT_BYTES, DOCUMENTS};
 use proptest::prelude::*;
-use serde_json::{Value, json};
+use serde_json::json;
 
 const OUT: &str = "leads out of the folder of the specification";
 
@@ -73,7 +73,7 @@ fn rst_2_no_reference_of_a_server_leads_elsewhere() {
 #[test]
 fn another_file_is_held_to_the_folder_of_the_root() {
     let mut bundle = referring(FILE, &["a/b.yaml"]);
-    bundle.add(url("file:///specs/api/a/b.yaml"), Ok(b"[{$ref: ../../x.yaml}, {$ref: ../c.yaml}]"));
+    bundle.add(&url("file:///specs/api/a/b.yaml"), Ok(b"[{$ref: ../../x.yaml}, {$ref: ../c.yaml}]"));
     assert_eq!(wanted(&bundle), ["file:///specs/api/c.yaml"]);
     assert_eq!(lost(&bundle, 1, "../../x.yaml"), format!("the reference \"../../x.yaml\" in a/b.yaml {OUT}"));
 }
@@ -82,32 +82,13 @@ fn another_file_is_held_to_the_folder_of_the_root() {
 fn references_in_circles_end() {
     let text = r##"{"openapi": "3.0.0", "a": {"$ref": "#/b"}, "b": {"$ref": "#/a"}, "self": {"$ref": "#/self"}, "f": {"$ref": "b.yaml"}}"##;
     let mut bundle = open(FILE, text);
-    bundle.add(url("file:///specs/api/b.yaml"), Ok(b"$ref: openapi.yaml#/f"));
+    bundle.add(&url("file:///specs/api/b.yaml"), Ok(b"$ref: openapi.yaml#/f"));
     let endless = "leads from reference to reference without end";
     for reference in ["#/a", "#/self", "#/f"] {
         let told = bundle.find(0, reference).unwrap().resolved().unwrap_err();
         assert!(told.ends_with(endless), "{told}");
     }
     assert_eq!(found(&bundle, 0, "#/a"), json!({"$ref": "#/b"}));
-}
-
-#[test]
-fn names_that_grow_are_bounded() {
-    // Each `$id` of one letter is a long address, and inside of others a longer one.
-    let long = format!("https://example.org/{}/", "x".repeat(6000));
-    let many: Vec<Value> =
-        (0..9000).map(|n| json!({"$id": format!("{n}"), "$anchor": "a", "not": {"$ref": "#a"}})).collect();
-    let mut deep = json!({"not": {"$ref": "x.json"}});
-    for _ in 0..50 {
-        deep = json!({"$id": format!("{}/", "y".repeat(300)), "not": deep});
-    }
-    let text = json!({"openapi": "3.1.0", "s": {"$id": long, "anyOf": many}, "deep": deep});
-    let bundle = open(FILE, &text.to_string());
-    let kept = |document: &super::super::Document| -> usize {
-        document.names.iter().map(|(name, pointer)| name.len() + pointer.len()).sum()
-    };
-    assert!(kept(&bundle.documents[0]) < 33 << 20, "{}", kept(&bundle.documents[0]));
-    assert!(bundle.find(0, "#/s/anyOf/8999/not").unwrap().resolved().is_ok());
 }
 
 #[test]
@@ -125,9 +106,9 @@ fn documents_may_have_only_so_many_bytes_together() {
     let mut bundle = referring(FILE, &["a.yaml", "b.yaml", "c.yaml"]);
     // As if there had been others.
     bundle.bytes = BUNDLE_BYTES - 10;
-    bundle.add(url("file:///specs/api/a.yaml"), Ok(b"a: 1"));
-    bundle.add(url("file:///specs/api/b.yaml"), Ok(b"b: 12345"));
-    bundle.add(url("file:///specs/api/c.yaml"), Ok(b"c: 123"));
+    bundle.add(&url("file:///specs/api/a.yaml"), Ok(b"a: 1"));
+    bundle.add(&url("file:///specs/api/b.yaml"), Ok(b"b: 12345"));
+    bundle.add(&url("file:///specs/api/c.yaml"), Ok(b"c: 123"));
     assert_eq!(found(&bundle, 0, "a.yaml#/a"), json!(1));
     let told = lost(&bundle, 0, "b.yaml");
     assert!(
@@ -141,7 +122,7 @@ fn rst_2_a_hundred_megabytes_are_refused() {
     let text = vec![b' '; 100_000_000];
     assert_eq!(refused(&text), format!("it has more than {DOCUMENT_BYTES} bytes"));
     let mut bundle = referring(FILE, &["a.yaml"]);
-    bundle.add(url("file:///specs/api/a.yaml"), Ok(&text));
+    bundle.add(&url("file:///specs/api/a.yaml"), Ok(&text));
     assert!(lost(&bundle, 0, "a.yaml").contains("bytes"));
 }
 
@@ -161,8 +142,7 @@ fn rst_2_billion_laughs_are_refused() {
         text += &format!("a{level}: &a{level} [{}]\n", format!("*a{}, ", level - 1).repeat(10));
     }
     let told = refused(text.as_bytes());
-    let clear =
-        "it cannot be read as JSON or YAML: its anchors and aliases (&, *) repeat more than 200000 values";
+    let clear = "it cannot be read as JSON or YAML: anchors and aliases repeat more than 12 MiB";
     assert!(told.starts_with(clear), "{told}");
 }
 
@@ -200,12 +180,6 @@ fn long_addresses_and_long_paths_are_not_multiplied() {
     let bundle = referring(FILE, &[&long]);
     assert_eq!(wanted(&bundle), [""; 0]);
     assert!(lost(&bundle, 0, &long).ends_with("is too long"));
-
-    let anchors: Vec<Value> = (0..1000).map(|index| json!({"$anchor": format!("a{index}")})).collect();
-    let key = "k".repeat(1_000_000);
-    let bundle = open(FILE, &json!({"openapi": "3.1.0", key: anchors, "x": {"$anchor": "x"}}).to_string());
-    assert!(lost(&bundle, 0, "#a1").ends_with("leads nowhere"));
-    assert_eq!(found(&bundle, 0, "#x"), json!({"$anchor": "x"}));
 }
 
 proptest! {

@@ -75,15 +75,18 @@ fn a_key_that_stands_twice_is_said() {
 }
 
 #[test]
-fn a_key_that_is_a_list_or_a_mapping_is_refused() {
-    assert_eq!(refused("? [a, b]\n: c\n"), "a key must be text at line 1 column 3");
-    assert!(refused("a: &x [1]\n*x : 2\n").starts_with("a key must be text"));
+fn a_key_that_is_a_list_a_mapping_or_an_alias_is_refused() {
+    assert_eq!(
+        refused("? [a, b]\n: c\n"),
+        "a key must be text, not a list, a mapping or an alias at line 1 column 3"
+    );
+    assert!(refused("a: &x name\n*x : 2\n").starts_with("a key must be text"));
 }
 
 #[test]
 fn aliases_are_copies() {
-    let found = read("a: &x {b: [1, 2]}\nc: *x\nd: &n name\n*n : here\n&k e: *k\n");
-    assert_eq!(found, json!({"a": {"b": [1, 2]}, "c": {"b": [1, 2]}, "d": "name", "name": "here", "e": "e"}));
+    let found = read("a: &x {b: [1, 2]}\nc: *x\n&k e: *k\n");
+    assert_eq!(found, json!({"a": {"b": [1, 2]}, "c": {"b": [1, 2]}, "e": "e"}));
 }
 
 #[test]
@@ -167,7 +170,7 @@ fn billion_laughs_are_refused() {
         text += &format!("a{level}: &a{level} [{below}]\n");
     }
     let error = refused(&text);
-    assert!(error.starts_with("its anchors and aliases (&, *) repeat more than 200000 values"), "{error}");
+    assert!(error.starts_with("anchors and aliases repeat more than 12 MiB"), "{error}");
 }
 
 #[test]
@@ -204,7 +207,8 @@ fn nesting_is_limited() {
     // Aliases add the depth of what they stand for.
     let half = format!("{}1{}", "[".repeat(100), "]".repeat(100));
     assert!(
-        refused(&format!("a: &a {half}\nb: {}*a{}\n", "[".repeat(100), "]".repeat(100))).contains("deeper")
+        refused(&format!("a: &a {half}\nb: {}*a{}\n", "[".repeat(100), "]".repeat(100)))
+            .contains("nested too deeply")
     );
 }
 
