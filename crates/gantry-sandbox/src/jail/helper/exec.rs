@@ -13,7 +13,7 @@ use rustix::io::Errno;
 
 use super::{HelperJob, confine, seccomp};
 use crate::jail::error::{At as _, JailError, Step};
-use crate::jail::protocol::{self, Report};
+use crate::jail::protocol;
 use crate::jail::{HOME, Job, STORE, WORKSPACE};
 use crate::sys;
 
@@ -22,6 +22,9 @@ const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// Variables of a job unless it sets them.
 const DEFAULTS: [(&str, &str); 3] = [("HOME", HOME), ("TMPDIR", "/tmp"), ("LANG", "C.UTF-8")];
+
+/// What the program tells the first process: before its execution what its jail lacks, or why it is not executed.
+pub(super) type Started = Result<Vec<String>, JailError>;
 
 /// Becomes the program. What its jail lacks is reported to the first process.
 pub(super) fn run(helper: &HelperJob, first: &OwnedFd) -> Result<Infallible, JailError> {
@@ -37,7 +40,7 @@ pub(super) fn run(helper: &HelperJob, first: &OwnedFd) -> Result<Infallible, Jai
         notes.push("the kernel has no Landlock, the second wall around files".to_owned());
     }
     sys::jail::close_extra_on_exec().at(Step::Confine, "descriptors")?;
-    protocol::send(first, &Report::Started { notes }, &[]).at(Step::Confine, "report")?;
+    protocol::send(first, &Started::Ok(notes), &[]).at(Step::Confine, "report")?;
     seccomp::apply(helper.memory_is_bounded).at(Step::Confine, "system calls")?;
     Err(execute(job, &program)).at(Step::Execute, program.display())
 }

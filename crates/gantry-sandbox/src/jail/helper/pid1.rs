@@ -55,7 +55,7 @@ pub(super) fn run(job: &HelperJob, proc: Proc) -> Result<(), JailError> {
     let Some(program) = sys::fork().at(Step::Execute, "fork")? else {
         drop(ours);
         let Err(error) = exec::run(job, &theirs);
-        protocol::send(&theirs, &Report::Failed(error), &[]).ok();
+        protocol::send(&theirs, &exec::Started::Err(error), &[]).ok();
         sys::jail::exit(1)
     };
     drop(theirs);
@@ -80,19 +80,12 @@ pub(super) fn run(job: &HelperJob, proc: Proc) -> Result<(), JailError> {
 
 /// Waits until the program is executed, which closes the socket, and returns what its jail lacks.
 fn executed(program: &OwnedFd) -> Result<Vec<String>, JailError> {
-    let mut found = None;
-    loop {
-        match protocol::receive(program) {
-            Ok(Some((Report::Started { notes }, _))) => found = Some(notes),
-            Ok(Some((Report::Failed(error), _))) => return Err(error),
-            Ok(Some((
-                Report::Listening | Report::Executing | Report::Ended { .. } | Report::Broken { .. },
-                _,
-            ))) => return Err(Errno::PROTO).at(Step::Execute, ""),
-            // It is executed, or was killed before.
-            Ok(None) | Err(_) => return found.ok_or(Errno::PIPE).at(Step::Execute, "it ended early"),
-        }
+    let mut notes = None;
+    while let Ok(Some((started, _))) = protocol::receive::<exec::Started>(program) {
+        notes = Some(started?);
     }
+    // Without notes, it was killed before.
+    notes.ok_or(Errno::PIPE).at(Step::Execute, "it ended early")
 }
 
 struct Supervisor<'a> {
