@@ -17,7 +17,7 @@ pub const SCHEMA_EXPANDED_NODES: u64 = 10_000;
 /// Depth of a schema after following every `$ref`.
 pub const SCHEMA_DEPTH: usize = 64;
 /// The compiled size of one `pattern` in a schema: it compiles in a few milliseconds, and `^.{1,255}$` fits.
-pub const SCHEMA_REGEX_BYTES: usize = 256 * 1024;
+pub const SCHEMA_REGEX_BYTES: usize = 512 * 1024;
 /// Different patterns of one schema that are enforced.
 pub const SCHEMA_PATTERNS: usize = 128;
 /// Failing fields that one error names; the rest is counted.

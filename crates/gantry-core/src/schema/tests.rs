@@ -276,7 +276,9 @@ fn only_so_many_patterns_are_enforced() {
 
 #[test]
 fn patterns_that_servers_declare_are_enforced() {
-    for pattern in ["^.{1,255}$", "^[A-Za-z0-9._-]{1,100}$", r"^\d{4}-\d{2}-\d{2}$", r"^\S+@\S+$", "^[^/]+(/[^/]+)*$"] {
+    for pattern in
+        ["^.{1,255}$", "^[A-Za-z0-9._-]{1,100}$", r"^\d{4}-\d{2}-\d{2}$", r"^\S+@\S+$", "^[^/]+(/[^/]+)*$"]
+    {
         let schema = Schema::compile(&with_patterns([pattern.to_owned()].into_iter())).unwrap();
         assert!(schema.unenforced().is_empty(), "{pattern}");
         assert!(schema.check(&json!({ "p0": "" })).is_err(), "{pattern}");
