@@ -2,7 +2,7 @@
 
 use crate::names::{Collision, NameRequest, Style, assign, expand_at_syntax, model_names};
 use crate::pattern::{Pattern, literal_prefix};
-use crate::tool::{Origin, Settings, Status, Tool, ToolKey, ToolSpec};
+use crate::tool::{Origin, Settings, Tool, ToolKey, ToolSpec};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::sync::Arc;

@@ -6,7 +6,7 @@ mod tests;
 
 use super::{Column, Query, Statement, Value};
 use crate::error::Error;
-use gantry_core::shape::truncated;
+use gantry_core::truncate::truncate;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{ErrorCode, TransactionBehavior, params_from_iter};
 use std::borrow::Cow;
@@ -191,7 +191,7 @@ impl<'a> Row<'a> {
     pub(crate) fn take<T: Column>(&mut self) -> Result<T, Error> {
         let value = self.value()?;
         T::parse(value.clone())
-            .ok_or_else(|| Error::corrupt(truncated(&format!("a column holds {value:?}"), SHOWN_BYTES)))
+            .ok_or_else(|| Error::corrupt(truncate(&format!("a column holds {value:?}"), SHOWN_BYTES)))
     }
 }
 
