@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn srv_4_names_that_models_do_not_take_get_one_that_they_take_and_that_nobody_has() {
+    fn srv_4_names_that_models_do_not_take_get_one_that_they_take_and_that_no_other_has() {
         assert_eq!(legal(&["read_file", "my-tool"]), [None, None]);
         assert_eq!(legal(&["files.read", ""]), [Some("files_read".into()), Some("_".into())]);
         let long = legal(&[&"ä".repeat(80)]).remove(0).unwrap();

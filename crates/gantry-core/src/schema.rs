@@ -74,6 +74,7 @@ pub struct Schema {
     /// The schema that is compiled on first use.
     text: Option<SchemaText>,
     unenforced: Vec<String>,
+    most_patterns: usize,
 }
 
 #[derive(Debug)]
@@ -88,29 +89,35 @@ impl Schema {
     /// # Errors
     /// The schema is invalid, leaves the document, or could cost too much.
     pub fn compile(schema: &Value) -> Result<Self, Error> {
-        let (compiled, patterns) = Compiled::new(schema.clone())?;
-        Ok(Self { compiled: OnceLock::from(Ok(compiled)), text: None, unenforced: patterns.unenforced })
+        Self::compile_with(schema.clone(), Patterns::at_most(limits::SCHEMA_PATTERNS))
+    }
+
+    fn compile_with(schema: Value, mut patterns: Patterns) -> Result<Self, Error> {
+        let most_patterns = patterns.most;
+        let compiled = OnceLock::from(Ok(Compiled::new(schema, &mut patterns)?));
+        Ok(Self { compiled, text: None, unenforced: patterns.unenforced, most_patterns })
     }
 
     /// Compiles the schema of a tool now. Trusted schemas with few patterns are compiled on first use; that blocks the
-    /// worker thread of the first call.
+    /// worker thread of the first call. `budget` is how many patterns the schemas of its provider may still have; patterns
+    /// beyond it are not enforced.
     ///
     /// # Errors
     /// As [`Self::compile`], if the schema is compiled now.
-    pub fn of(text: &SchemaText) -> Result<Self, Error> {
-        if !text.is_trusted() {
-            return Self::compile(&text.value());
-        }
-        let mut patterns = Patterns::default();
+    pub(crate) fn of(text: &SchemaText, budget: &mut usize) -> Result<Self, Error> {
+        let most_patterns = limits::SCHEMA_PATTERNS.min(*budget);
+        let mut patterns = Patterns::at_most(most_patterns);
+        let mut schema = text.value();
         if text.as_str().contains("\"pattern") {
-            let mut schema = text.value();
             Self::check_cost(&schema)?;
             patterns.relax(&mut schema);
-            if patterns.count() > QUICK_PATTERNS {
-                return Self::compile(&text.value());
-            }
+            *budget = budget.saturating_sub(patterns.count());
         }
-        Ok(Self { compiled: OnceLock::new(), text: Some(text.clone()), unenforced: patterns.unenforced })
+        if !text.is_trusted() || patterns.count() > QUICK_PATTERNS {
+            return Self::compile_with(schema, patterns);
+        }
+        let unenforced = patterns.unenforced;
+        Ok(Self { compiled: OnceLock::new(), text: Some(text.clone()), unenforced, most_patterns })
     }
 
     /// Keywords that are in the schema and not enforced, with the reason.
@@ -149,18 +156,17 @@ impl Schema {
     fn compiled(&self) -> &Result<Compiled, Error> {
         self.compiled.get_or_init(|| {
             let schema = self.text.as_ref().map(SchemaText::value).unwrap_or_default();
-            Compiled::new(schema).map(|(compiled, _)| compiled)
+            Compiled::new(schema, &mut Patterns::at_most(self.most_patterns))
         })
     }
 }
 
 impl Compiled {
-    fn new(mut schema: Value) -> Result<(Self, Patterns), Error> {
+    fn new(mut schema: Value, patterns: &mut Patterns) -> Result<Self, Error> {
         // The cost first: trying patterns is work too.
         let cost = cost(&schema)?;
-        let mut patterns = Patterns::default();
         patterns.relax(&mut schema);
-        Ok((Self { validator: build(&schema)?, cost }, patterns))
+        Ok(Self { validator: build(&schema)?, cost })
     }
 
     fn check(&self, value: &Value) -> Result<(), Vec<Violation>> {

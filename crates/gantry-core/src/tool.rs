@@ -219,21 +219,20 @@ pub struct Origin {
 impl Tool {
     /// Makes a tool under a displayed name. A definition that cannot be used quarantines the tool.
     pub fn new(origin: &Origin, name: String, spec: ToolSpec, settings: Settings) -> Self {
-        Self::unless(None, origin, name, spec, settings)
+        Self::within(&mut usize::MAX, origin, name, spec, settings)
     }
 
-    /// The same, unless there is an objection: that quarantines the tool, and its schema is not compiled.
-    pub(crate) fn unless(
-        objection: Option<String>,
+    /// The same of a provider whose schemas may still have so many patterns.
+    pub(crate) fn within(
+        patterns: &mut usize,
         origin: &Origin,
         name: String,
         spec: ToolSpec,
         settings: Settings,
     ) -> Self {
-        let compile = || Schema::of(&spec.input_schema).map_err(|error| unusable(&error));
-        let status = match objection.map_or_else(compile, Err) {
+        let status = match Schema::of(&spec.input_schema, patterns) {
             Ok(schema) => Status::Ready(schema),
-            Err(reason) => Status::Quarantined(reason),
+            Err(error) => Status::Quarantined(unusable(&error)),
         };
         let key = ToolKey { provider: Arc::clone(&origin.provider), tool: spec.name.as_str().into() };
         let spellings = spellings(origin, &spec.name, &name);

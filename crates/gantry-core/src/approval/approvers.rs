@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_takes_the_yes_of_somebody_whom_every_list_names() {
+    fn it_takes_the_approval_of_a_person_whom_every_list_names() {
         let cases: [(&[&[&str]], &str, &str); 6] = [
             (&[], "any approver", "this call takes the yes of any approver"),
             (&[&[]], "any approver", "this call takes the yes of any approver"),

@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn nam_2_every_way_to_write_a_tool_of_an_odd_id_comes_to_a_spelling_of_it() {
+    fn nam_2_every_way_to_write_a_tool_of_an_unusual_id_comes_to_a_spelling_of_it() {
         for id in ["git-hub", "org/srv", "@scope/srv", "@scope", "a/b/c", "@a/b/c"] {
             for tool in ["push", "a/b", "@x/y"] {
                 let all = spellings(id, id, tool);

@@ -95,7 +95,7 @@ fn verdict(rules: &[RuleSpec], requires: ApprovalRules, arguments: &str, own: Pr
 fn a_schema_that_turns_out_to_be_unusable_is_no_fault_of_the_arguments() {
     let toolset = taking(SchemaText::trusted(r#"{"type":"strin"}"#.into()));
     let tool = Arc::clone(toolset.tools().next().unwrap());
-    assert_eq!(tool.quarantined(), None, "nobody has looked yet");
+    assert_eq!(tool.quarantined(), None, "it is compiled on first use");
     let refused = |rules: &[RuleSpec]| {
         let policies = Policies::compile(rules, ApprovalRules::default()).unwrap();
         judge(&policies, &caller("p"), call_in(&toolset, r#"{"env":"prod"}"#)).unwrap_err()
@@ -134,7 +134,7 @@ fn the_order_is_deny_then_schema_then_ask() {
             none(),
             "deny PERMISSION_DENIED",
         ),
-        // Denied calls learn nothing about their arguments, and nobody is asked about invalid ones.
+        // Denied calls learn nothing about their arguments, and no person is asked about invalid ones.
         (
             vec![deny.clone()],
             ApprovalRules::default(),

@@ -5,7 +5,6 @@
 //! engine cannot run: matching them could take minutes.
 
 use super::cost::{DATA, NAMED};
-use crate::limits::SCHEMA_PATTERNS;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 
@@ -14,8 +13,10 @@ const PATTERN_BYTES: usize = 2 * 1024;
 const PATTERNS_BYTES: usize = 32 * 1024;
 
 /// The patterns of one schema.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Patterns {
+    /// Limit: different patterns that are enforced.
+    pub(super) most: usize,
     /// The patterns that [`Self::relax`] removed, with the reason.
     pub(super) unenforced: Vec<String>,
     /// Which patterns were tried, each with the reason why it is not enforced.
@@ -24,6 +25,10 @@ pub(super) struct Patterns {
 }
 
 impl Patterns {
+    pub(super) fn at_most(most: usize) -> Self {
+        Self { most, unenforced: Vec::new(), tried: HashMap::new(), bytes: 0 }
+    }
+
     /// Removes the patterns that are not enforced from a schema.
     pub(super) fn relax(&mut self, schema: &mut Value) {
         if let Value::Array(items) = schema {
@@ -75,7 +80,7 @@ impl Patterns {
             return Some("is too long");
         }
         self.bytes += pattern.len();
-        if self.tried.len() >= SCHEMA_PATTERNS || self.bytes > PATTERNS_BYTES {
+        if self.tried.len() >= self.most || self.bytes > PATTERNS_BYTES {
             return Some("there are too many patterns");
         }
         let runs = super::build(&json!({ "pattern": pattern })).is_ok();

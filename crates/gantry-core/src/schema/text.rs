@@ -36,11 +36,6 @@ impl SchemaText {
         serde_json::from_str(&self.text).unwrap_or_default()
     }
 
-    /// How many patterns have to be compiled with it. Text that only looks like one counts too.
-    pub(crate) fn untrusted_patterns(&self) -> usize {
-        if self.trusted { 0 } else { self.text.matches("\"pattern").count() }
-    }
-
     /// Whether it need not be compiled to know that it can be.
     pub(crate) fn is_trusted(&self) -> bool {
         self.trusted

@@ -2,18 +2,14 @@
 
 use crate::names::{Collision, NameRequest, Style, assign, expand_at_syntax, model_names};
 use crate::pattern::{Pattern, literal_prefix};
-use crate::tool::{Origin, Settings, Tool, ToolKey, ToolSpec};
+use crate::tool::{Origin, Settings, Status, Tool, ToolKey, ToolSpec};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// Limit: patterns in the schemas of one provider. They are compiled while the pool is built, some milliseconds each, so
-/// without it one server could keep the tools of all others waiting.
-const PROVIDER_PATTERNS: usize = 2_000;
-
-fn too_many_patterns() -> String {
-    format!("the schemas of its server have more than {PROVIDER_PATTERNS} patterns together")
-}
+/// Limit: patterns of new schemas of one provider. Large ones take milliseconds each while the pool is built, so without
+/// it one server could keep the tools of all others waiting. Patterns beyond it are not enforced.
+const PROVIDER_PATTERNS: usize = 4_000;
 
 /// A tool that is about to enter a pool.
 #[derive(Debug)]
@@ -81,11 +77,10 @@ impl Pool {
         let for_models = model_names(&requests, &names);
         let mut patterns: HashMap<Arc<str>, usize> = HashMap::new();
         let named = names.into_iter().zip(for_models).zip(candidates).map(|(names, candidate)| {
-            let sum = patterns.entry(Arc::clone(&candidate.origin.provider)).or_default();
-            *sum += candidate.spec.input_schema.untrusted_patterns();
-            let too_many = *sum > PROVIDER_PATTERNS;
-            let objection = objection(&candidate).or_else(|| too_many.then(too_many_patterns));
-            before.tool(names, (candidate, objection))
+            let objection = objection(&candidate);
+            let provider = Arc::clone(&candidate.origin.provider);
+            let patterns = patterns.entry(provider).or_insert(PROVIDER_PATTERNS);
+            before.tool(names, (candidate, objection), patterns)
         });
         let mut tools: Vec<_> = named.collect();
         tools.sort_by(|a, b| a.name.cmp(&b.name));
@@ -98,6 +93,7 @@ impl Pool {
         &self,
         (name, model_name): (String, Option<String>),
         (candidate, objection): (Candidate, Option<String>),
+        patterns: &mut usize,
     ) -> Arc<Tool> {
         let same = |tool: &&Arc<Tool>| {
             candidate.makes(tool) && tool.model_name() == model_name.as_deref().unwrap_or(&name)
@@ -107,7 +103,10 @@ impl Pool {
             return Arc::clone(known);
         }
         let Candidate { origin, style: _, spec, settings } = candidate;
-        let tool = Tool::unless(objection, &origin, name, spec, settings).with_model_name(model_name);
+        let mut tool = Tool::within(patterns, &origin, name, spec, settings).with_model_name(model_name);
+        if let Some(reason) = objection {
+            tool.status = Status::Quarantined(reason);
+        }
         // A tool whose schema cannot be used is compiled again to compare the reason.
         match known.filter(|known| known.quarantined() == tool.quarantined()) {
             Some(known) => Arc::clone(known),

@@ -7,7 +7,7 @@ mod spelling;
 use super::*;
 use crate::names::Style;
 use crate::pattern::Pattern;
-use crate::tool::{Annotations, ApprovalRule, Origin, Settings, ToolKind, ToolSpec};
+use crate::tool::{Annotations, ApprovalRule, Origin, Settings, Status, ToolKind, ToolSpec};
 use serde_json::json;
 
 fn candidate(namespace: &str, tool: &str, style: Style) -> Candidate {
@@ -108,18 +108,24 @@ fn one_bad_schema_quarantines_one_tool() {
 
 #[test]
 fn a_server_with_too_many_patterns_keeps_no_other_waiting() {
-    let many = |provider: &str, tool: &str| {
-        let mut candidate = candidate(provider, tool, Style::Prefixed);
-        let properties = (0..1_000).map(|n| (format!("p{n}"), json!({ "pattern": format!("^{n}$") })));
-        let properties: serde_json::Map<_, _> = properties.collect();
-        candidate.spec.input_schema = json!({ "type": "object", "properties": properties }).into();
+    let many = |provider: &str, tool: usize| {
+        let mut candidate = candidate(provider, &format!("t{tool:02}"), Style::Prefixed);
+        let patterns = (0..128).map(|n| (format!("^{n}$"), json!({ "type": "string" })));
+        let patterns: serde_json::Map<_, _> = patterns.collect();
+        candidate.spec.input_schema = json!({ "type": "object", "patternProperties": patterns }).into();
         candidate
     };
-    let candidates = vec![many("a", "t1"), many("a", "t2"), many("a", "t3"), many("b", "t1")];
+    let mut candidates: Vec<Candidate> = (0..33).map(|tool| many("a", tool)).collect();
+    candidates.extend([candidate("a", "without", Style::Prefixed), many("b", 0)]);
     let pool = Pool::build(candidates);
-    let quarantined: Vec<bool> = pool.tools().iter().map(|t| t.quarantined().is_some()).collect();
-    assert_eq!(quarantined, [false, false, true, false]);
-    assert!(pool.tools()[2].quarantined().unwrap().contains("more than 2000 patterns"));
+    assert!(pool.tools().iter().all(|tool| tool.quarantined().is_none()));
+    let unenforced = |name: &str| match &pool.named(name).unwrap().status {
+        Status::Ready(schema) => schema.unenforced().len(),
+        Status::Quarantined(reason) => panic!("{name}: {reason}"),
+    };
+    // 31 schemas have their 128 patterns, the next one what is left of 4,000.
+    let counts = ["a__t30", "a__t31", "a__t32", "a__without", "b__t00"].map(unenforced);
+    assert_eq!(counts, [0, 96, 128, 0, 0]);
 }
 
 #[test]

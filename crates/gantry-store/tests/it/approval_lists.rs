@@ -142,11 +142,7 @@ async fn what_others_are_to_run_hides_nothing_and_is_walked_page_by_page() {
     for id in own {
         settle(&store, id, State::CancelledBySystem).await.unwrap();
     }
-    assert_eq!(
-        store.holders().await.unwrap(),
-        [other.process()],
-        "one that nobody has decided is not to be run"
-    );
+    assert_eq!(store.holders().await.unwrap(), [other.process()], "one without a decision is not to be run");
 }
 
 #[tokio::test]
@@ -221,7 +217,7 @@ async fn the_version_is_another_after_each_change_of_any_process() {
     seen.push(other.version().await.unwrap());
     assert!(seen.is_sorted_by(|a, b| a < b), "{seen:?}");
 
-    // Plain calls and those who join change nothing that anybody waits for.
+    // Plain calls, and calls that join a held one, change nothing that a process waits for.
     crate::fixture::begin(&store).await;
     store.record(whole(&head(), good())).await.unwrap();
     joined(&store, held("a")).await;

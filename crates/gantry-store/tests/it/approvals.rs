@@ -274,7 +274,7 @@ async fn only_a_call_that_is_new_and_waits_can_be_held() {
     assert!(matches!(store.hold(new.clone(), LIMITS).await, Err(Error::Taken { .. })));
     new.head.id = CallId::generate();
     hold(&store, new.clone()).await;
-    // Another request under an id that is in use harms nobody else's.
+    // Another request under an id that is in use changes no other request.
     let mut again = held("another");
     again.row.id = new.row.id;
     let (twice, fine) = tokio::join!(store.hold(again, LIMITS), store.hold(held("fine"), LIMITS));
@@ -324,7 +324,7 @@ async fn a_decision_that_is_turned_away_is_on_record_and_changes_nothing() {
     assert_eq!(call.refused.len(), 100, "more say nothing new");
     assert_eq!((&call.refused[0], &call.refused[99]), (&refused(0), &refused(99)));
     assert_eq!(store.approval(row.id).await.unwrap().unwrap(), row);
-    // What happens to it next happens as if nobody had tried.
+    // It goes on as if that had not been tried.
     settle(&store, row.id, State::RejectedByUser).await.unwrap();
     let call = store.call(row.call).await.unwrap().unwrap();
     assert_eq!((call.state, call.refused.len()), (State::RejectedByUser, 100));

@@ -35,7 +35,7 @@ async fn fill_and_resume(folder: &Path) {
     assert_eq!(store.stats().commits, stats.commits);
 
     allow(None);
-    // Nobody asks for anything: the second try comes by itself.
+    // There is no new request: the second try comes by itself.
     while store.stats().commits == stats.commits {
         tokio::task::yield_now().await;
     }

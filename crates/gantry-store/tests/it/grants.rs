@@ -135,7 +135,7 @@ async fn a_grant_ends_at_the_moment_when_the_key_of_whoever_has_or_gave_it_expir
         let what = (Digest::of(b"definition"), Digest::of(b"rules"));
         store.grants_for(key, what, SessionId::from_bytes(SESSION), now).await.unwrap().len()
     };
-    assert_eq!((find(NOW).await, find(NOW + 1).await), (1, 0), "nobody has to notice that it ended");
+    assert_eq!((find(NOW).await, find(NOW + 1).await), (1, 0), "it ends by itself");
 }
 
 #[tokio::test]

@@ -75,7 +75,7 @@ async fn what_a_killed_process_held_is_settled_or_stays() {
     assert!(below.message.as_deref().unwrap().contains("the call above it ended"));
     let outcome = store.call(below.call).await.unwrap().unwrap().outcome.unwrap();
     assert_eq!(outcome.code.as_deref(), Some("CANCELED"));
-    // A yes that was given counts, whoever waited for it.
+    // An approval that was given counts, even if its caller is gone.
     assert_eq!(standing(&store, said["below-approved"]).await.state, State::ApprovedReady);
 
     let [gone] = store.holders().await.unwrap()[..] else { panic!("one process held them all") };
@@ -103,7 +103,7 @@ async fn a_call_below_one_that_runs_in_a_living_process_stays() {
     assert_eq!(standing(&store, new.row.id).await.state, State::PendingApproval);
     store.close(parent.id, crate::fixture::good()).await.unwrap();
     let (_, recovery) = fixture.open_with_recovery();
-    assert_eq!(recovery.orphaned.len(), 1, "nobody is left who holds it");
+    assert_eq!(recovery.orphaned.len(), 1, "no process holds it any more");
 }
 
 #[tokio::test]

@@ -245,7 +245,7 @@ fn the_revision_is_of_nothing_that_is_said_about_other_tools() {
     assert_eq!(
         revision(&[other, ours.clone()], ApprovalRules::default()),
         revision(&[ours], ApprovalRules::default()),
-        "whatever else is in the file"
+        "with any other rules in the file"
     );
     let example = RuleSpec { passes: vec![json!({})], ..rule("false", Decide::Ask) };
     assert_eq!(

@@ -432,7 +432,11 @@ fn srv_4_names_that_look_like_a_namespace_are_called_as_they_are_shown() {
     assert_eq!(find(&["*"], "a__b"), "b", "the displayed name of another");
     assert_eq!(find(&["?a/b"], "a__b"), "@a/b", "of another that is not there for the caller");
     assert_eq!(find(&["*"], "_a_b"), "@a/b");
-    assert_eq!(find(&["*"], "i_d__t"), "i.d__t", "what a model is shown comes before what nobody is");
+    assert_eq!(
+        find(&["*"], "i_d__t"),
+        "i.d__t",
+        "the name that a model is shown wins over one that is not shown"
+    );
     assert_eq!(find(&["*"], "x_y"), "x_y");
     let legal = pool.named("x.y").unwrap().model_name();
     assert_ne!(legal, "x_y");

@@ -1,4 +1,4 @@
-//! What a server of the older era may ask, whom, and what it hears when nobody can answer.
+//! What a server of the older era may ask, which client is asked, and the error that it gets when no client can answer.
 
 use super::fake::{Call, Client, Peer, a_client, call, legacy};
 use crate::exchange::{
@@ -50,7 +50,7 @@ async fn who_cannot_be_asked_is_not() {
     assert!(refused(&heard("elicitation/create", client.clone()).await));
     assert!(refused(&heard("sampling/createMessage", client.clone()).await));
     assert!(refused(&heard("nonsense", client).await));
-    // Roots are not declared to servers unless configured, whatever the client has.
+    // Roots are declared to servers only where configured, even if the client has some.
     let (client, _heard) = a_client(1, r#"{"roots":{}}"#, Ok(r#"{"roots":[]}"#));
     assert!(refused(&heard("roots/list", client.clone()).await));
     assert_eq!(client.asked.lock().unwrap().len(), 0);

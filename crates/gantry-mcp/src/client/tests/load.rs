@@ -1,4 +1,4 @@
-//! Full connections: what has to get through does, and nobody is crowded out.
+//! Full connections: cancellations and answers get through, and no client is crowded out.
 
 use super::fake::{Peer, a_client, call_with, legacy, target};
 use crate::client::{

@@ -1,4 +1,4 @@
-//! Requests that nobody waits for any more while their server may still run them: what comes of them is for nobody else.
+//! Requests whose caller is gone while their server may still run them: what the server sends for them reaches no other client.
 
 use super::fake::{Client, Events, Peer, a_client, call, legacy, target};
 use crate::{
@@ -106,7 +106,7 @@ async fn logs_of_a_withdrawn_call_reach_nobody() {
             peer.answer(&first, json!({})).await;
             peer.send(log("of the other session")).await;
             peer.answer(&second, json!({})).await;
-            peer.send(log("of nobody")).await;
+            peer.send(log("of no request")).await;
             peer.next().await;
         }
     })
@@ -116,7 +116,10 @@ async fn logs_of_a_withdrawn_call_reach_nobody() {
     withdrawn(&connection, one, &mut seen, true).await;
     call("b", two).by(&connection).await.unwrap();
     let event = events.recv().await;
-    assert!(matches!(&event, Some(Change::Log { params, .. }) if params.contains("of nobody")), "{event:?}");
+    assert!(
+        matches!(&event, Some(Change::Log { params, .. }) if params.contains("of no request")),
+        "{event:?}"
+    );
     let notice = heard_two.recv().await;
     assert!(
         matches!(&notice, Some(ServerNotification::Log(_, params)) if params.contains("of the other")),
@@ -257,8 +260,8 @@ fn a_log_on_the_stream_of_a_request_that_is_over_is_for_nobody() {
     assert!(bench.events.changes.try_recv().is_err());
     let own = bench.request(0, true);
     bench.receive(&log("of a list"), Some(own.id));
-    bench.receive(&log("of nobody"), None);
-    for data in ["of a list", "of nobody"] {
+    bench.receive(&log("of no request"), None);
+    for data in ["of a list", "of no request"] {
         assert!(
             matches!(bench.events.changes.try_recv(), Ok(Change::Log { params, .. }) if params.contains(data))
         );

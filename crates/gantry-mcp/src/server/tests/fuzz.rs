@@ -1,4 +1,4 @@
-//! Whatever comes in, what goes out is an answer of JSON-RPC or nothing.
+//! The server answers any input with a JSON-RPC response or with nothing.
 
 use super::{Fake, TestServer, handshake, headers};
 use crate::server::Body;

@@ -110,7 +110,7 @@ async fn ids_are_echoed_with_their_text_and_type() {
 #[tokio::test]
 async fn what_is_not_a_message_is_refused_with_400() {
     let rows = [
-        // J1, J4, J13: text that nobody can read.
+        // J1, J4, J13: text that is no JSON.
         ("", -32700),
         (r#"{"jsonrpc":"2.0","id":1,"method":"pi"#, -32700),
         ("\u{feff}{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}", -32700),

@@ -135,7 +135,7 @@ async fn a_state_that_leads_nowhere_is_an_error_and_no_second_run() {
     assert!(refused("guest", ASK, &otherwise).await.contains("exact text"));
     let made_up = format!("{tag}-{}", uuid::Uuid::new_v4().simple());
     assert!(refused("guest", ASK, &made_up).await.contains("nothing waits"));
-    // Of somebody else.
+    // From another client.
     assert!(refused("thief", ASK, &given).await.contains("nothing waits"));
     // For another request.
     assert!(refused("guest", &ASK.replace("1.50", "1.51"), &given).await.contains("another request"));

@@ -238,7 +238,7 @@ async fn one_identity_does_not_take_the_sessions_of_others() {
     assert_eq!(ping(&server, "quiet", &quiet).await, 200);
     assert_eq!(ping(&server, "greedy", &greedy[12]).await, 404);
     assert_eq!(ping(&server, "greedy", &greedy[13]).await, 200);
-    // Who has less than its share gets room, from whoever was idle for longest.
+    // An identity with less than its share gets room: the session that was idle for longest is closed.
     let newcomer = handshake(&server, "newcomer", "2025-11-25").await;
     assert_eq!(ping(&server, "greedy", &greedy[14]).await, 404);
     assert_eq!(

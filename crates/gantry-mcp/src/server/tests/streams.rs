@@ -278,7 +278,7 @@ async fn a_question_is_asked_on_the_stream_of_its_request() {
             )
         );
     }
-    // An answer in another session, or with another id, is nobody's.
+    // An answer in another session, or with another id, answers no request.
     let other = handshake(&server, "guest", "2025-06-18").await;
     let accept = r#"{"jsonrpc":"2.0","id":1,"result":{"action":"accept","n":1.10}}"#;
     for (session, response) in [(&other, accept), (&session, &accept.replace("\"id\":1", "\"id\":\"x\""))] {

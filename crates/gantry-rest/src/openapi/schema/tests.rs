@@ -1,4 +1,4 @@
-//! Every rule of the conversion; whatever comes out compiles.
+//! Every rule of the conversion; every result compiles.
 
 mod composed;
 mod hostile;

@@ -207,7 +207,7 @@ fn what_people_have_stays() {
     let workspace = fixture.workspace(&[".gantry"], &[".env", "own.sock"], &["agents"]);
     let before = fixture.entries();
     let lease = write(&workspace);
-    // Somebody makes the real thing while the job runs.
+    // Another process makes the real file while the job runs.
     fs::write(fixture.at(".gantry/data"), "").unwrap();
     lease.release();
     let kept: Vec<_> = fixture.entries().into_iter().filter(|entry| !entry.contains(".gantry")).collect();

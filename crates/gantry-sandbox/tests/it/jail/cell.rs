@@ -79,7 +79,7 @@ impl Cell {
         self.sandbox.start(&self.workspace(), job).await?.end().await
     }
 
-    /// Runs a job to its end. Whatever it was, nothing of it is left then.
+    /// Runs a job to its end. Nothing of it is left then.
     pub(crate) async fn run(&self, job: Job) -> JobOutput {
         let ran = self.try_run(job).await.expect("it runs");
         assert_eq!(self.world.processes(), [], "nothing is left");

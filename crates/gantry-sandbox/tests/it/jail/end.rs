@@ -1,4 +1,4 @@
-//! However a job ends, and whoever is gone, nothing of it is left.
+//! However a job ends, and whichever of its processes died, nothing of it is left.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -83,7 +83,7 @@ async fn a_killed_helper_takes_the_job_along() {
     let running = cell.start(cell.shell(STUBBORN)).await;
     is_ready(&cell).await;
     kill(helper(&cell, std::process::id()));
-    running.end().await.expect_err("nobody knows how it ended");
+    running.end().await.expect_err("its helper is gone");
     cell.world.is_empty().await;
 }
 
@@ -137,7 +137,7 @@ async fn a_killed_helper_leaves_no_stand_in() {
     let running = cell.sandbox.start(&workspace, cell.shell(STUBBORN)).await.expect("it starts");
     is_ready(&cell).await;
     kill(helper(&cell, std::process::id()));
-    running.end().await.expect_err("nobody knows how it ended");
+    running.end().await.expect_err("its helper is gone");
     // The jail dies by itself, a moment after its helper.
     cell.world.is_empty().await;
     assert_eq!(names(&cell), ["ready"]);
@@ -160,7 +160,7 @@ async fn a_helper_that_does_not_end_is_killed() {
     assert_eq!(names(&cell), [""; 0]);
 }
 
-/// The helper of the jobs of this cell: the one between them and whoever started it.
+/// The helper of the jobs of this cell: the process between them and the one that started it.
 fn helper(cell: &Cell, gantry: u32) -> i32 {
     find_helper(cell, gantry).expect("a job runs, with a helper above it")
 }

@@ -1,4 +1,4 @@
-//! What a job may take. Whatever reaches a limit ends with everything it started.
+//! The limits of a job. A process that reaches one ends with everything it started.
 
 use std::fs;
 use std::time::Duration;

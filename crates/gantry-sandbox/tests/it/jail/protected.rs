@@ -1,4 +1,4 @@
-//! What is protected in a workspace stays as it is, whatever a job tries, and nothing is left of its protection.
+//! Protected files of a workspace stay as they are, no matter what a job tries, and nothing is left of their protection.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -299,7 +299,7 @@ fn git_works_and_what_it_runs_can_not_be_changed() {
 #[test]
 fn what_is_mounted_below_the_workspace_is_not_part_of_it() {
     if !rustix::process::geteuid().is_root() {
-        // Nobody else can mount anything to try it with.
+        // Only root can mount something to try it with.
         return;
     }
     for owner in [0, 54321] {

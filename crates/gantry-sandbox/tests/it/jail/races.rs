@@ -1,4 +1,4 @@
-//! What is protected stays so, also if somebody changes the workspace at the very moment at which a jail is built.
+//! Protected files stay protected, also if another process changes the workspace while a jail is built.
 
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -1,4 +1,4 @@
-//! Whoever runs Gantry, and whoever the workspace belongs to: files come out as they should, and all else is the same.
+//! Every user may run Gantry and own the workspace: files get the right owner, and all else is the same.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
@@ -8,7 +8,7 @@ use std::process::Command;
 
 use super::cell::{Cell, probe};
 
-/// A user that is nobody on this machine.
+/// A user id without an account on this machine.
 const ORDINARY: u32 = 12345;
 
 fn owner(path: &Path) -> (u32, u32) {
@@ -41,7 +41,7 @@ async fn the_store_belongs_to_whom_it_did() {
 #[tokio::test]
 async fn a_workspace_of_another_user_stays_that_users() {
     if !rustix::process::geteuid().is_root() {
-        return; // Nobody else can give a folder away; the same test runs as root.
+        return; // Only root can give a folder away; the same test runs as root.
     }
     for ids in [(ORDINARY, ORDINARY), (ORDINARY, 0), (0, ORDINARY)] {
         let cell = Cell::new();

@@ -9,7 +9,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 use crate::world::{PROBE, World};
 
-/// An ordinary user that nobody is.
+/// An ordinary user without an account.
 const ORDINARY: u32 = 54321;
 
 /// How a job is run.

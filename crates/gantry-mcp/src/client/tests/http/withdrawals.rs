@@ -1,4 +1,4 @@
-//! Messages that nobody waits for.
+//! Messages that no request waits for.
 
 use super::{anyone, empty, legacy, play, reached, until};
 use crate::client::{limits::POSTS, tests::fake::call};

@@ -1,4 +1,4 @@
-//! Names: readable, short enough, unique, and the same in whatever order.
+//! Names: readable, short enough, unique, and the same in every order.
 
 use super::*;
 use proptest::prelude::*;

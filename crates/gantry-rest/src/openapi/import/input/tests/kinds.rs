@@ -1,4 +1,4 @@
-//! Kinds that a property tells apart: whatever an API may take is let through, and one tool does not depend on another.
+//! Kinds that a property tells apart: every value that the API may take is let through, and one tool does not depend on another.
 
 use super::*;
 
