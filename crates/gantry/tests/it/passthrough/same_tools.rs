@@ -30,7 +30,7 @@ fn converse(client: &mut Talk, what: &str) {
     assert_eq!(client.result("ping", &json!({})), json!({}), "{what}");
 }
 
-/// What is on record of a conversation, the call that ended last first.
+/// What is on record of a conversation, the call that was made last first.
 fn records(home: &Home, principal: &str) -> Vec<(String, String)> {
     let rows = home.run(["audit", "--json", "--limit", "5"]).json();
     let field = |row: &Value, name: &str| row[name].as_str().expect("a text").to_owned();
@@ -69,8 +69,8 @@ fn srv_1_tools_policies_questions_and_records_are_the_same_by_every_door() {
         let expected = [
             ("one__nothing", "REFUSED"),
             ("one__wipe", "REFUSED"),
-            ("one__ask", "COMPLETED_SUCCESS"),
             ("one__echo", "COMPLETED_SUCCESS"),
+            ("one__ask", "COMPLETED_SUCCESS"),
             ("one__echo", "COMPLETED_SUCCESS"),
         ];
         assert_eq!(states, expected, "{what}");
