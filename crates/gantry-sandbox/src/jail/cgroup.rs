@@ -22,6 +22,9 @@ const OWN: &str = "gantry-own";
 const JOB: &str = "gantry-job-";
 /// Processes of the jail itself: the helper, the first process inside and one for the map of users.
 const JAIL_PROCESSES: u64 = 4;
+/// Limit: names in a row that are tried for a group. One is taken if a Gantry with the same process id was killed, in a
+/// unit that lives on.
+const NAMES_TRIED: usize = 1024;
 /// Processes of the unit that are moved; with more, there are no groups.
 const MOST_MOVED: usize = 1024;
 /// How long the kernel may take to empty a group that was killed, and the pause between two looks.
@@ -73,16 +76,24 @@ impl Cgroups {
     }
 
     pub(crate) fn job(&self, limits: &Limits) -> io::Result<JobCgroup> {
-        let number = self.n_made.fetch_add(1, Ordering::Relaxed);
-        let folder = self.base.join(format!("{JOB}{}-{number}", std::process::id()));
-        fs::create_dir(&folder)?;
-        let cgroup = JobCgroup(folder);
+        let is_taken =
+            |made: &io::Result<_>| made.as_ref().is_err_and(|e| e.kind() == io::ErrorKind::AlreadyExists);
+        let mut attempts = (0..NAMES_TRIED).map(|_| self.make_group());
+        let made = attempts.find(|made| !is_taken(made));
+        let cgroup = made.unwrap_or_else(|| Err(io::ErrorKind::AlreadyExists.into()))?;
         cgroup.set("memory.max", limits.memory)?;
         // A kernel without swap has no file for it.
         cgroup.set("memory.swap.max", 0).or_else(absent)?;
         cgroup.set("memory.oom.group", 1).or_else(absent)?;
         cgroup.set("pids.max", u64::from(limits.processes) + JAIL_PROCESSES)?;
         Ok(cgroup)
+    }
+
+    fn make_group(&self) -> io::Result<JobCgroup> {
+        let number = self.n_made.fetch_add(1, Ordering::Relaxed);
+        let folder = self.base.join(format!("{JOB}{}-{number}", std::process::id()));
+        fs::create_dir(&folder)?;
+        Ok(JobCgroup(folder))
     }
 }
 
@@ -113,7 +124,7 @@ impl Drop for JobCgroup {
         while let Err(error) = fs::remove_dir(&self.0) {
             let is_busy = error.kind() == io::ErrorKind::ResourceBusy;
             if !is_busy || Instant::now() > deadline {
-                // systemd removes it with the unit.
+                // systemd removes it when the unit ends, which may be long after Gantry has.
                 tracing::debug!(%error, group = %self.0.display(), "a control group is left");
                 return;
             }

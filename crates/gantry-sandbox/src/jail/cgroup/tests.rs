@@ -3,7 +3,9 @@
 use super::{Cgroups, own_group};
 use crate::jail::Limits;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// A delegated group with the files that the kernel would put there.
@@ -54,19 +56,20 @@ fn a_group_without_the_limits_is_of_no_use() {
     assert!(!folder.path().join("gantry-own").exists());
 }
 
+const LIMITS: Limits = Limits {
+    wall: Duration::from_secs(1),
+    cpu: Duration::from_secs(1),
+    memory: 5 << 20,
+    processes: 10,
+    written: 0,
+    output: 0,
+};
+
 #[test]
 fn a_job_gets_a_group_with_its_limits() {
     let folder = delegated("memory pids");
     let cgroups = Cgroups::open(folder.path(), folder.path()).unwrap();
-    let limits = Limits {
-        wall: Duration::from_secs(1),
-        cpu: Duration::from_secs(1),
-        memory: 5 << 20,
-        processes: 10,
-        written: 0,
-        output: 0,
-    };
-    let cgroup = cgroups.job(&limits).unwrap();
+    let cgroup = cgroups.job(&LIMITS).unwrap();
     cgroup.admit(4711).unwrap();
     let expected = [
         ("cgroup.procs", "4711"),
@@ -78,13 +81,30 @@ fn a_job_gets_a_group_with_its_limits() {
     for (file, value) in expected {
         assert_eq!(read(&cgroup.0, file), value, "{file}");
     }
-    assert_ne!(cgroups.job(&limits).unwrap().0, cgroup.0);
+    assert_ne!(cgroups.job(&LIMITS).unwrap().0, cgroup.0);
 
     assert!(!cgroup.ran_out_of_memory());
     fs::write(cgroup.0.join("memory.events"), "oom 0\noom_kill 0\n").unwrap();
     assert!(!cgroup.ran_out_of_memory());
     fs::write(cgroup.0.join("memory.events"), "oom 1\noom_kill 3\n").unwrap();
     assert!(cgroup.ran_out_of_memory());
+}
+
+#[test]
+fn groups_that_a_killed_gantry_has_left_are_passed_over() {
+    let folder = delegated("memory pids");
+    let group = |number: u32| folder.path().join(format!("gantry-job-{}-{number}", std::process::id()));
+    for number in [0, 1] {
+        fs::create_dir(group(number)).unwrap();
+    }
+    let cgroups = Cgroups::open(folder.path(), folder.path()).unwrap();
+    assert_eq!(cgroups.job(&LIMITS).unwrap().0, group(2));
+    assert_eq!(fs::read_dir(group(0)).unwrap().count(), 0);
+
+    // Any other error is one, and is not repeated.
+    fs::remove_dir_all(folder.path()).unwrap();
+    assert_eq!(cgroups.job(&LIMITS).unwrap_err().kind(), io::ErrorKind::NotFound);
+    assert_eq!(cgroups.n_made.load(Ordering::Relaxed), 4);
 }
 
 #[test]
