@@ -54,7 +54,7 @@ const UNREADABLE: &str = "a process of the job cannot be looked at, so what it w
                           do not execute programs in it that its user may not read";
 
 /// Bytes that the processes of a jail take.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Sample {
     /// Exact if it is more than the limit, else perhaps too much.
     pub(super) memory: u64,

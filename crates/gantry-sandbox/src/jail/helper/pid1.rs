@@ -26,9 +26,10 @@ use crate::sys::{self, jail::Dead};
 /// How often the limits and the protected mounts are checked.
 const INTERVAL: Duration = Duration::from_millis(10);
 
-/// Limit: processor time of one sample. A job that makes it last longer, by what it has mapped, cannot be kept to its
-/// limits.
+/// Limits: processor time of one sample, and its time altogether, which is longer on a busy machine. A job that makes it
+/// last longer, by what it has mapped, cannot be kept to its limits.
 const SAMPLE_LIMIT: Duration = Duration::from_secs(1);
+const WAIT_LIMIT: Duration = Duration::from_secs(5);
 
 /// The error of a job that could suddenly see or change something protected.
 pub(super) const PROTECTION_LOST: &str = "something protected in the workspace was replaced while the job ran, so that the job could get at it; the job was \
@@ -120,16 +121,9 @@ impl Supervisor<'_> {
                 return Ok(None);
             }
             let dead = self.reap()?;
-            let Sample { memory, written } = self.sample()?;
-            let end = dead.map(|dead| exit_reason(dead, &limits, memory.saturating_add(written)));
-            if written > limits.written {
-                return Ok(Some(ExitReason::WriteLimit));
-            }
+            let end = exit_reason(dead, &limits, self.sample()?);
             if end.is_some() {
                 return Ok(end);
-            }
-            if memory > limits.memory {
-                return Ok(Some(ExitReason::MemoryLimit));
             }
             if self.started.elapsed() >= limits.wall {
                 return Ok(Some(ExitReason::WallLimit));
@@ -137,12 +131,12 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Samples what the job takes. A job can make that last, so an event interrupts it, and then nothing is known; one that
-    /// makes it last too long counts as taking too much memory.
-    fn sample(&mut self) -> io::Result<Sample> {
+    /// Samples what the job takes. A job can make that last, so an event interrupts it, and then nothing is known. None: it
+    /// lasted too long.
+    fn sample(&mut self) -> io::Result<Option<Sample>> {
         let (control, limits) = (&self.job.control, &self.job.spec.job.limits);
         let (is_changed, is_slow) = (Cell::new(false), Cell::new(false));
-        let busy_before = processor_time();
+        let (since, busy_before) = (Instant::now(), processor_time());
         let is_interrupted = || {
             let mut events = [
                 PollFd::new(control, PollFlags::IN | sys::END_OF_INPUT),
@@ -152,7 +146,7 @@ impl Supervisor<'_> {
             let is_ready = poll(&mut events, Some(&now)).is_ok_and(|ready| ready > 0);
             let [_, changes] = events.map(|event| !event.revents().is_empty());
             is_changed.set(is_changed.get() || changes);
-            is_slow.set(processor_time().saturating_sub(busy_before) > SAMPLE_LIMIT);
+            is_slow.set(takes_too_long(since.elapsed(), processor_time().saturating_sub(busy_before)));
             is_ready || is_slow.get() || self.started.elapsed() >= limits.wall
         };
         let sample = self.accounting.sample(&is_interrupted);
@@ -160,9 +154,8 @@ impl Supervisor<'_> {
             return Err(protection_lost());
         }
         match sample? {
-            Some(sample) => Ok(sample),
-            None if is_slow.get() => Ok(Sample { memory: u64::MAX, written: 0 }),
-            None => Ok(Sample { memory: 0, written: 0 }),
+            None if is_slow.get() => Ok(None),
+            sample => Ok(Some(sample.unwrap_or_default())),
         }
     }
 
@@ -194,8 +187,25 @@ fn processor_time() -> Duration {
     Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or_default())
 }
 
+/// Whether a sample lasts too long, by its time altogether and its processor time.
+fn takes_too_long(elapsed: Duration, busy: Duration) -> bool {
+    elapsed > WAIT_LIMIT || busy > SAMPLE_LIMIT
+}
+
+/// How the job has ended or has to end, if its program is dead or what it takes is too much. A job whose sample lasted too
+/// long counts as one that takes too much memory.
+fn exit_reason(dead: Option<Dead>, limits: &Limits, sample: Option<Sample>) -> Option<ExitReason> {
+    let Sample { memory, written } = sample.unwrap_or_default();
+    if written > limits.written {
+        return Some(ExitReason::WriteLimit);
+    }
+    let is_too_much = sample.is_none() || memory > limits.memory;
+    dead.map(|dead| death_reason(dead, limits, memory.saturating_add(written)))
+        .or(is_too_much.then_some(ExitReason::MemoryLimit))
+}
+
 /// `taken` is what the job is known to have written, or to hold in memory.
-fn exit_reason(dead: Dead, limits: &Limits, taken: u64) -> ExitReason {
+fn death_reason(dead: Dead, limits: &Limits, taken: u64) -> ExitReason {
     let has_used_time = dead.time >= limits.cpu / CPU_SHOWN;
     match (dead.status.code(), dead.status.signal()) {
         (Some(code), _) => ExitReason::Exited(code),
@@ -211,25 +221,52 @@ mod tests {
     use super::*;
     use std::process::ExitStatus;
 
+    const LIMITS: Limits = Limits {
+        wall: Duration::from_secs(9),
+        cpu: Duration::from_secs(5),
+        memory: 1000,
+        processes: 1,
+        written: 100,
+        output: 0,
+    };
+
+    fn dead(signal: i32, seconds: u64) -> Dead {
+        let (status, time) = (ExitStatus::from_raw(signal), Duration::from_secs(seconds));
+        Dead { pid: rustix::process::getpid(), status, time }
+    }
+
     #[test]
     fn a_signal_is_that_of_a_limit_only_if_the_limit_was_reached() {
-        let limits = Limits {
-            wall: Duration::from_secs(9),
-            cpu: Duration::from_secs(5),
-            memory: 0,
-            processes: 1,
-            written: 100,
-            output: 0,
-        };
-        let end = |signal: i32, seconds: u64, taken| {
-            let (status, time) = (ExitStatus::from_raw(signal), Duration::from_secs(seconds));
-            exit_reason(Dead { pid: rustix::process::getpid(), status, time }, &limits, taken)
-        };
+        let end = |signal: i32, seconds: u64, taken| death_reason(dead(signal, seconds), &LIMITS, taken);
         for signal in [libc::SIGXCPU, libc::SIGKILL] {
             assert_eq!(end(signal, 5, 0), ExitReason::CpuLimit);
             assert_eq!(end(signal, 1, 0), ExitReason::Signalled(signal));
         }
         assert_eq!(end(libc::SIGXFSZ, 0, 99), ExitReason::WriteLimit);
         assert_eq!(end(libc::SIGXFSZ, 0, 9), ExitReason::Signalled(libc::SIGXFSZ));
+    }
+
+    #[test]
+    fn a_sample_that_lasts_too_long_shows_nothing_of_what_a_dead_program_took() {
+        let end = |dead, sample| exit_reason(dead, &LIMITS, sample);
+        let killed = Some(ExitReason::Signalled(libc::SIGXFSZ));
+        assert_eq!(end(None, None), Some(ExitReason::MemoryLimit));
+        assert_eq!(end(Some(dead(libc::SIGXFSZ, 0)), None), killed);
+
+        let taking = |memory, written| Some(Sample { memory, written });
+        assert_eq!(end(None, taking(1000, 100)), None);
+        assert_eq!(end(None, taking(1001, 100)), Some(ExitReason::MemoryLimit));
+        assert_eq!(end(None, taking(1001, 101)), Some(ExitReason::WriteLimit));
+        assert_eq!(end(Some(dead(libc::SIGXFSZ, 0)), taking(1, 9)), killed);
+        assert_eq!(end(Some(dead(0, 0)), taking(1001, 0)), Some(ExitReason::Exited(0)));
+        assert_eq!(end(Some(dead(0, 0)), taking(0, 101)), Some(ExitReason::WriteLimit));
+    }
+
+    #[test]
+    fn a_sample_is_bounded_in_processor_time_and_altogether() {
+        let seconds = Duration::from_secs;
+        assert!(!takes_too_long(seconds(5), seconds(1)));
+        assert!(takes_too_long(seconds(6), seconds(0)));
+        assert!(takes_too_long(seconds(2), seconds(2)));
     }
 }
