@@ -38,8 +38,9 @@ use super::probe::Backend;
 use super::protocol::{self, JobSpec, Owner, Report};
 use crate::sys;
 
-/// The name of the helper and the first process in a list of processes.
-const PROCESS_NAME: &str = "sandbox-jail";
+/// The name of the helper and the first process in a list of processes. `pkill gantry` must not end Gantry and its jobs
+/// together.
+pub(super) const PROCESS_NAME: &str = "sandbox-jail";
 
 /// A job on its way into the jail.
 struct HelperJob {

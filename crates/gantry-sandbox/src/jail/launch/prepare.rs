@@ -15,13 +15,11 @@ use super::Builder;
 use super::running::{Pipes, RunningJob};
 use crate::jail::bubblewrap;
 use crate::jail::cgroup::{Cgroups, JobCgroup};
+use crate::jail::helper::PROCESS_NAME;
 use crate::jail::probe::Backend;
 use crate::jail::protocol::{self, JobSpec, Owner};
 use crate::jail::workspace::{Workspace, WorkspaceLease};
 use crate::jail::{HELPER_ARG, JailError, Job, Limits};
-
-/// The helper's name in a list of processes. `pkill gantry` must not end Gantry and its jobs together.
-const PROCESS_NAME: &str = "sandbox-jail";
 
 /// Limit: bytes of the files of a job together.
 pub(in crate::jail) const FILES_LIMIT: u64 = 64 << 20;
