@@ -24,6 +24,9 @@ use crate::jail::{HELPER_ARG, JailError, Job, Limits};
 /// Limit: bytes of the files of a job together.
 pub(in crate::jail) const FILES_LIMIT: u64 = 64 << 20;
 
+/// Limit: bytes of a path, with a NUL at its end; that of the kernel. A report names a path, and must fit in a message.
+const PATH_LIMIT: usize = libc::PATH_MAX as usize;
+
 /// Checks the job, secures the workspace, starts the helper and hands it the job.
 pub(super) fn prepare(
     builder: &Builder,
@@ -124,6 +127,13 @@ fn check(job: &Job) -> Result<(), JailError> {
     let mut texts = job.args.iter().chain(variables).chain([&job.program]);
     if texts.any(|text| has_nul(text)) || has_nul(job.folder.as_os_str()) {
         return refuse("a text for it contains a NUL byte; remove it");
+    }
+    if job.program.len() >= PATH_LIMIT {
+        return Err(JailError::NoProgram { program: job.program.clone() });
+    }
+    if job.folder.as_os_str().len() >= PATH_LIMIT {
+        let (folder, reason) = (job.folder.display().to_string(), "its path is too long".to_owned());
+        return Err(JailError::Folder { folder, reason });
     }
     if job.env.iter().any(|(name, _)| name.is_empty() || name.as_bytes().contains(&b'=')) {
         return refuse("the name of a variable is empty or contains `=`");

@@ -123,6 +123,18 @@ async fn a_program_that_is_not_there_is_named() {
 }
 
 #[tokio::test]
+async fn a_path_that_is_too_long_for_a_message_is_named_all_the_same() {
+    let cell = Cell::new();
+    let long = "/x".repeat(50_000);
+    let error = cell.try_run(cell.job(&long, &[])).await.expect_err("no program");
+    assert!(matches!(&error, JailError::NoProgram { program } if *program == *long), "{error}");
+    let mut job = cell.job("pwd", &[]);
+    job.folder = long.trim_start_matches('/').into();
+    let error = cell.try_run(job).await.expect_err("no folder");
+    assert!(matches!(error, JailError::Folder { .. }), "{error}");
+}
+
+#[tokio::test]
 async fn programs_are_not_looked_for_in_the_workspace() {
     let cell = Cell::new();
     let planted = cell.path().join("true");
