@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use gantry_sandbox::jail::{ExitReason, JobOutput};
+use gantry_sandbox::jail::{Access, ExitReason, JobOutput};
 
 use super::cell::Cell;
 use super::yard::{WAYS, Yard};
@@ -203,14 +203,31 @@ async fn space_cannot_be_taken_by_requests_to_the_file_system() {
     assert_eq!(cell.output(cell.python(script)).await, "-1 25\n-1 25\n-1 25\n-1 25\n0\n-1 9\n");
 }
 
-#[tokio::test]
-async fn what_is_written_to_a_workspace_in_memory_counts() {
+/// A workspace on a file system in memory.
+fn cell_in_memory() -> Cell {
     let mut cell = Cell::new();
     cell.folder = tempfile::tempdir_in("/dev/shm").expect("a folder");
     if rustix::process::geteuid().is_root() {
         // Not every kernel can show root's files there as another user's.
         std::os::unix::fs::chown(cell.path(), Some(54321), Some(54321)).expect("root may");
     }
+    cell
+}
+
+#[tokio::test]
+async fn a_job_that_only_reads_is_not_charged_for_what_others_write() {
+    let cell = cell_in_memory();
+    let mut job = cell.shell("until [ -e written ]; do sleep 0.01; done; sleep 0.2");
+    job.access = Access::Read;
+    job.limits.written = 5 << 20;
+    let running = cell.start(job).await;
+    fs::write(cell.path().join("written"), vec![0; 20 << 20]).expect("a file");
+    assert_end(&running.end().await.expect("it runs"), ExitReason::Exited(0));
+}
+
+#[tokio::test]
+async fn what_is_written_to_a_workspace_in_memory_counts() {
+    let cell = cell_in_memory();
     let script = "for n in 1 2 3 4 5 6 7 8; do head -c 10000000 /dev/zero > f$n; done; sleep 1000";
     let mut job = cell.shell(script);
     job.limits.written = 20 << 20;
