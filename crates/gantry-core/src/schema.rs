@@ -12,7 +12,7 @@ pub use text::SchemaText;
 
 use crate::limits;
 use crate::truncate::truncate;
-use cost::{Cost, Extent};
+use cost::Graph;
 use jsonschema::error::ValidationErrorKind;
 use jsonschema::{PatternOptions, Validator};
 use patterns::Patterns;
@@ -55,6 +55,9 @@ pub enum Error {
     Invalid { message: String },
 }
 
+/// Limit: visits up to which a check lists what does not fit. Each error takes time and memory.
+const EXPLAINED_VISITS: u64 = 50_000;
+
 /// Patterns of a trusted schema that its first caller may wait for.
 const QUICK_PATTERNS: usize = 32;
 
@@ -80,7 +83,7 @@ pub struct Schema {
 #[derive(Debug)]
 struct Compiled {
     validator: Validator,
-    cost: Cost,
+    graph: Graph,
 }
 
 impl Schema {
@@ -89,13 +92,13 @@ impl Schema {
     /// # Errors
     /// The schema is invalid, leaves the document, or could cost too much.
     pub fn compile(schema: &Value) -> Result<Self, Error> {
-        Self::compile_with(schema.clone(), Patterns::at_most(limits::SCHEMA_PATTERNS))
+        Self::compile_with(schema.clone(), &mut Patterns::at_most(limits::SCHEMA_PATTERNS))
     }
 
-    fn compile_with(schema: Value, mut patterns: Patterns) -> Result<Self, Error> {
-        let most_patterns = patterns.most;
-        let compiled = OnceLock::from(Ok(Compiled::new(schema, &mut patterns)?));
-        Ok(Self { compiled, text: None, unenforced: patterns.unenforced, most_patterns })
+    fn compile_with(schema: Value, patterns: &mut Patterns) -> Result<Self, Error> {
+        let compiled = OnceLock::from(Ok(Compiled::new(schema, patterns)?));
+        let unenforced = std::mem::take(&mut patterns.unenforced);
+        Ok(Self { compiled, text: None, unenforced, most_patterns: patterns.most })
     }
 
     /// Compiles the schema of a tool now. Trusted schemas with few patterns are compiled on first use; that blocks the
@@ -105,19 +108,32 @@ impl Schema {
     /// # Errors
     /// As [`Self::compile`], if the schema is compiled now.
     pub(crate) fn of(text: &SchemaText, budget: &mut usize) -> Result<Self, Error> {
-        let most_patterns = limits::SCHEMA_PATTERNS.min(*budget);
-        let mut patterns = Patterns::at_most(most_patterns);
-        let mut schema = text.value();
+        let mut patterns = Patterns::at_most(limits::SCHEMA_PATTERNS.min(*budget));
+        let schema = if text.is_trusted() {
+            Self::defer(text, &mut patterns)
+        } else {
+            Self::compile_with(text.value(), &mut patterns)
+        };
+        *budget = budget.saturating_sub(patterns.count());
+        schema
+    }
+
+    fn defer(text: &SchemaText, patterns: &mut Patterns) -> Result<Self, Error> {
         if text.as_str().contains("\"pattern") {
+            let mut schema = text.value();
             Self::check_cost(&schema)?;
             patterns.relax(&mut schema);
-            *budget = budget.saturating_sub(patterns.count());
+            if patterns.count() > QUICK_PATTERNS {
+                return Self::compile_with(schema, patterns);
+            }
         }
-        if !text.is_trusted() || patterns.count() > QUICK_PATTERNS {
-            return Self::compile_with(schema, patterns);
-        }
-        let unenforced = patterns.unenforced;
-        Ok(Self { compiled: OnceLock::new(), text: Some(text.clone()), unenforced, most_patterns })
+        let unenforced = std::mem::take(&mut patterns.unenforced);
+        Ok(Self {
+            compiled: OnceLock::new(),
+            text: Some(text.clone()),
+            unenforced,
+            most_patterns: patterns.most,
+        })
     }
 
     /// Keywords that are in the schema and not enforced, with the reason.
@@ -131,7 +147,7 @@ impl Schema {
     /// # Errors
     /// The schema leaves the document or could cost too much. Invalid keywords are found by compiling only.
     pub fn check_cost(schema: &Value) -> Result<(), Error> {
-        cost(schema).map(drop)
+        check_cost(schema).map(drop)
     }
 
     /// Compiles the schema, if that has not been done yet.
@@ -164,22 +180,21 @@ impl Schema {
 impl Compiled {
     fn new(mut schema: Value, patterns: &mut Patterns) -> Result<Self, Error> {
         // The cost first: trying patterns is work too.
-        let cost = cost(&schema)?;
+        let graph = check_cost(&schema)?;
         patterns.relax(&mut schema);
-        Ok(Self { validator: build(&schema)?, cost })
+        Ok(Self { validator: build(&schema)?, graph })
     }
 
     fn check(&self, value: &Value) -> Result<(), Vec<Violation>> {
-        let extent = Extent::of(value);
-        if !self.cost.allows(extent) {
+        let Some(visits) = self.graph.visits(value) else {
             let message = "too large or nested too deep for the alternatives and the recursion of this tool's schema; send a \
                            smaller or flatter value";
             return Err(whole(message.to_owned()));
-        }
+        };
         if self.validator.is_valid(value) {
             return Ok(());
         }
-        if !self.cost.explains(extent) {
+        if visits > EXPLAINED_VISITS {
             let message = "does not fit this tool's schema, which has too many alternatives to say where";
             return Err(whole(message.to_owned()));
         }
@@ -213,7 +228,7 @@ fn whole(message: String) -> Vec<Violation> {
     vec![Violation { field: String::new(), message }]
 }
 
-fn cost(schema: &Value) -> Result<Cost, Error> {
+fn check_cost(schema: &Value) -> Result<Graph, Error> {
     if !schema.is_object() && !schema.is_boolean() {
         return Err(Error::NotASchema);
     }
@@ -222,7 +237,7 @@ fn cost(schema: &Value) -> Result<Cost, Error> {
         return Err(Error::TooLarge { bytes });
     }
     known_dialect(schema)?;
-    Cost::of(schema)
+    cost::check(schema)
 }
 
 fn known_dialect(schema: &Value) -> Result<(), Error> {

@@ -1,6 +1,7 @@
 //! A tool: its names, its schema, its effect, and the fingerprint of its definition.
 
 use crate::digest::Digest;
+use crate::limits;
 use crate::names;
 use crate::pattern::Pattern;
 use crate::raw;
@@ -219,7 +220,8 @@ pub struct Origin {
 impl Tool {
     /// Makes a tool under a displayed name. A definition that cannot be used quarantines the tool.
     pub fn new(origin: &Origin, name: String, spec: ToolSpec, settings: Settings) -> Self {
-        Self::within(&mut usize::MAX, origin, name, spec, settings)
+        let mut patterns = limits::SCHEMA_PATTERNS;
+        Self::within(&mut patterns, origin, name, spec, settings)
     }
 
     /// The same of a provider whose schemas may still have so many patterns.

@@ -2,8 +2,12 @@
 //!
 //! Small schemas can be expensive: references that double at every level, recursion that applies several schemas to the
 //! same child, references that lead back to themselves on the same value. The first are counted by following every
-//! reference once and remembering the cost of its target, the last are refused. Recursion costs nothing extra while the
-//! validator only decides (it remembers its results per schema and value), but it does when the validator lists errors.
+//! reference once and remembering the size of its target, the last are refused. What recursion costs depends on the value
+//! and is counted for each one ([`Graph::visits`]).
+
+mod visits;
+
+pub(super) use visits::Graph;
 
 use super::Error;
 use crate::limits::{SCHEMA_DEPTH, SCHEMA_EXPANDED_NODES};
@@ -24,99 +28,26 @@ pub(super) const NAMED: [&str; 6] =
 
 const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
 
-/// Schema nodes times value nodes that one check may take: at most a few seconds, for schemas made for that.
-const CHECKED: u64 = 50_000_000;
-/// The same for a check that lists errors. Each error takes memory.
-const EXPLAINED: u64 = 500_000;
-/// Schemas that may be inside of each other while a value is checked: each takes from the stack.
-const LEVELS: usize = 400;
-
-/// What it takes to check a value with a schema.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Cost {
-    size: Size,
-    /// The longest chain of schemas that apply to the same value.
-    height: usize,
-    has_unevaluated: bool,
-}
-
-#[derive(Debug, Clone, Copy, Default)]
-struct Size {
-    /// Nodes with every reference replaced by its target.
-    nodes: u64,
-    /// References that lead back to an enclosing schema for the same part of a value.
-    returns: u64,
-}
-
-impl Cost {
-    /// # Errors
-    /// The schema leaves the document or could cost too much.
-    pub(super) fn of(schema: &Value) -> Result<Self, Error> {
-        let is_draft_4 =
-            schema.get("$schema").and_then(Value::as_str).is_some_and(|dialect| dialect.contains("draft-04"));
-        let mut walk = Walk {
-            root: schema,
-            id_keyword: if is_draft_4 { "id" } else { "$id" },
-            anchors: HashMap::new(),
-            embedded_id: None,
-            has_followed: false,
-            sizes: HashMap::new(),
-            open: Vec::new(),
-            heights: HashMap::new(),
-            height: 0,
-            has_unevaluated: false,
-        };
-        walk.find_anchors(schema, false, 0)?;
-        let size = walk.size(schema, 0)?;
-        Ok(Self { size, height: walk.height, has_unevaluated: walk.has_unevaluated })
-    }
-
-    /// Whether the value can be checked in the time and on the stack that a check may take.
-    pub(super) fn allows(&self, value: Extent) -> bool {
-        // The validator does not remember the results of `unevaluated…`.
-        let checked = if self.has_unevaluated { self.repeated(value) } else { self.once(value) };
-        checked <= CHECKED && (self.height + 1) * value.depth <= LEVELS
-    }
-
-    /// Whether a check may list the errors of the value.
-    pub(super) fn explains(&self, value: Extent) -> bool {
-        self.repeated(value) <= EXPLAINED
-    }
-
-    fn once(&self, value: Extent) -> u64 {
-        self.size.nodes.saturating_mul(value.nodes)
-    }
-
-    /// As [`Self::once`], where recursion checks a part of a value once for every way that leads to it.
-    fn repeated(&self, value: Extent) -> u64 {
-        let depth = u32::try_from(value.depth).unwrap_or(u32::MAX);
-        self.once(value).saturating_mul(self.size.returns.max(1).saturating_pow(depth.saturating_sub(1)))
-    }
-}
-
-/// How large a value is.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Extent {
-    nodes: u64,
-    /// Arrays and objects inside of each other.
-    depth: usize,
-}
-
-impl Extent {
-    pub(super) fn of(value: &Value) -> Self {
-        let around = |children: &mut dyn Iterator<Item = &Value>| {
-            let none = Self { nodes: 1, depth: 1 };
-            children.map(Self::of).fold(none, |all, child| Self {
-                nodes: all.nodes + child.nodes,
-                depth: all.depth.max(child.depth + 1),
-            })
-        };
-        match value {
-            Value::Array(items) => around(&mut items.iter()),
-            Value::Object(members) => around(&mut members.values()),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Self { nodes: 1, depth: 0 },
-        }
-    }
+/// Checks the size of a schema, and returns what it takes to count the cost of values.
+///
+/// # Errors
+/// The schema leaves the document or could cost too much.
+pub(super) fn check(schema: &Value) -> Result<Graph, Error> {
+    let is_draft_4 =
+        schema.get("$schema").and_then(Value::as_str).is_some_and(|dialect| dialect.contains("draft-04"));
+    let mut walk = Walk {
+        root: schema,
+        id_keyword: if is_draft_4 { "id" } else { "$id" },
+        anchors: HashMap::new(),
+        embedded_id: None,
+        has_followed: false,
+        sizes: HashMap::new(),
+        open: Vec::new(),
+        heights: HashMap::new(),
+    };
+    walk.find_anchors(schema, false, 0)?;
+    walk.size(schema, 0)?;
+    Graph::of(&mut walk)
 }
 
 struct Walk<'a> {
@@ -127,13 +58,11 @@ struct Walk<'a> {
     embedded_id: Option<&'a str>,
     has_followed: bool,
     /// The sizes of the targets of references.
-    sizes: HashMap<&'a str, Size>,
+    sizes: HashMap<&'a str, u64>,
     /// References whose targets are being sized.
     open: Vec<&'a str>,
     /// The heights of the targets of references; `None` while one is computed.
     heights: HashMap<&'a str, Option<usize>>,
-    height: usize,
-    has_unevaluated: bool,
 }
 
 impl<'a> Walk<'a> {
@@ -173,68 +102,52 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    fn size(&mut self, node: &'a Value, depth: usize) -> Result<Size, Error> {
+    /// Nodes with every reference replaced by its target.
+    fn size(&mut self, node: &'a Value, depth: usize) -> Result<u64, Error> {
         check_depth(depth)?;
-        let mut size = Size { nodes: 1, returns: 0 };
+        let mut nodes: u64 = 1;
         match node {
             Value::Object(members) => {
                 // A reference may lead into data, which `find_anchors` left out.
                 self.check_id(node)?;
-                let height = self.height(node, 0)?;
-                self.height = self.height.max(height);
+                self.height(node, 0)?;
                 for (keyword, member) in members {
-                    size = size.and(self.keyword_size(keyword, member, depth)?);
-                }
-                let has_unevaluated = ["unevaluatedProperties", "unevaluatedItems"]
-                    .iter()
-                    .any(|keyword| members.contains_key(*keyword));
-                if has_unevaluated && height > 0 {
-                    // The validator evaluates the schemas in place again to find what they evaluated.
-                    self.has_unevaluated = true;
-                    size.nodes = size.nodes.saturating_mul(height as u64 + 2);
+                    nodes = nodes.saturating_add(self.keyword_size(keyword, member, depth)?);
                 }
             }
-            Value::Array(items) => {
-                for item in items {
-                    size = size.and(self.size(item, depth + 1)?);
-                }
-            }
+            Value::Array(items) => nodes = nodes.saturating_add(self.sum(items, depth)?),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
         }
-        if size.nodes > SCHEMA_EXPANDED_NODES { Err(Error::TooCostly) } else { Ok(size) }
+        if nodes > SCHEMA_EXPANDED_NODES { Err(Error::TooCostly) } else { Ok(nodes) }
     }
 
-    fn keyword_size(&mut self, keyword: &str, member: &'a Value, depth: usize) -> Result<Size, Error> {
+    fn keyword_size(&mut self, keyword: &str, member: &'a Value, depth: usize) -> Result<u64, Error> {
         // Definitions are counted where they are used.
         if DATA.contains(&keyword) || matches!(keyword, "$defs" | "definitions") {
-            return Ok(Size::default());
+            return Ok(0);
         }
         match (keyword, member) {
             (_, Value::String(reference)) if REFERENCES.contains(&keyword) => {
                 self.target_size(reference, depth)
             }
+            // Here the keys are names, `enum` and `default` perhaps among them.
             (_, Value::Object(schemas)) if NAMED.contains(&keyword) => {
-                let mut sum = Size { nodes: 1, returns: 0 };
-                let mut most = 0;
-                for schema in schemas.values() {
-                    let size = self.size(schema, depth + 1)?;
-                    sum = sum.and(size);
-                    most = most.max(size.returns);
-                }
-                // A member has one name, so it meets one of the properties.
-                Ok(if keyword == "properties" { Size { returns: most, ..sum } } else { sum })
+                Ok(self.sum(schemas.values(), depth)?.saturating_add(1))
             }
-            (_, Value::Array(schemas)) => {
-                let mut sizes = schemas.iter().map(|schema| self.size(schema, depth + 1));
-                sizes.try_fold(Size { nodes: 1, returns: 0 }, |sum, size| Ok(sum.and(size?)))
-            }
+            (_, Value::Array(schemas)) => Ok(self.sum(schemas, depth)?.saturating_add(1)),
             _ => self.size(member, depth + 1),
         }
     }
 
-    fn target_size(&mut self, reference: &'a str, depth: usize) -> Result<Size, Error> {
+    fn sum(&mut self, schemas: impl IntoIterator<Item = &'a Value>, depth: usize) -> Result<u64, Error> {
+        schemas
+            .into_iter()
+            .try_fold(0, |sum: u64, schema| Ok(sum.saturating_add(self.size(schema, depth + 1)?)))
+    }
+
+    fn target_size(&mut self, reference: &'a str, depth: usize) -> Result<u64, Error> {
         if self.open.contains(&reference) {
-            return Ok(Size { nodes: 1, returns: 1 });
+            return Ok(1);
         }
         if let Some(size) = self.sizes.get(reference) {
             return Ok(*size);
@@ -297,15 +210,6 @@ impl<'a> Walk<'a> {
             Some(anchor) => self.anchors.get(anchor).copied(),
         };
         found.ok_or_else(|| Error::DanglingReference { reference: shortened(reference) })
-    }
-}
-
-impl Size {
-    fn and(self, other: Self) -> Self {
-        Self {
-            nodes: self.nodes.saturating_add(other.nodes),
-            returns: self.returns.saturating_add(other.returns),
-        }
     }
 }
 
