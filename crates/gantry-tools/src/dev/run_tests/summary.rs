@@ -20,7 +20,7 @@ const CLOSING_LINES: [&str; 8] = [
     // pytest.
     r"(?m)^(?:=+ )?\d+ [a-z]+(?:, \d+ [a-z]+)* in [\d.]+s\b.*$",
     // unittest: all tests, then those that did not pass.
-    r"(?m)^(?:JobOutput \d+ tests? in .*|FAILED \(.*\)|OK \(.*\))$",
+    r"(?m)^(?:Ran \d+ tests? in .*|FAILED \(.*\)|OK \(.*\))$",
     // go test -v: one line for each test, and for each package that cannot be tested.
     r"(?m)^(?:--- (?:PASS|FAIL|SKIP): .*|FAIL\t\S+ \[(?:build|setup) failed\])$",
 ];

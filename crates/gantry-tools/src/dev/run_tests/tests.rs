@@ -45,12 +45,12 @@ fn the_last_lines_of_runners_give_counts() {
     );
     check("3 passed, 1 deselected in 61.23s (0:01:01)\n", [3, 0, 0]);
     check(
-        "JobOutput 9 tests in 0.001s\n\nFAILED (failures=1, errors=2, skipped=1, expected failures=1)\n",
+        "Ran 9 tests in 0.001s\n\nFAILED (failures=1, errors=2, skipped=1, expected failures=1)\n",
         [4, 3, 2],
     );
-    check("JobOutput 3 tests in 0.000s\n\nOK (skipped=1)\n", [2, 0, 1]);
-    check("JobOutput 1 test in 0.000s\n\nOK\n", [1, 0, 0]);
-    check("JobOutput 2 tests in 0.000s\n\nFAILED (unexpected successes=1)\n", [1, 1, 0]);
+    check("Ran 3 tests in 0.000s\n\nOK (skipped=1)\n", [2, 0, 1]);
+    check("Ran 1 test in 0.000s\n\nOK\n", [1, 0, 0]);
+    check("Ran 2 tests in 0.000s\n\nFAILED (unexpected successes=1)\n", [1, 1, 0]);
     check(
         "=== RUN   TestAdd\n--- PASS: TestAdd (0.00s)\n=== RUN   TestTable\n    --- FAIL: TestTable/two (0.00s)\n--- FAIL: \
          TestTable (0.00s)\n--- SKIP: TestLater (0.00s)\nFAIL\nFAIL\tdemo\t0.1s\nFAIL\tdemo/broken [build failed]\nFAIL\n",
@@ -83,7 +83,7 @@ fn counts_of_any_size_are_taken() {
     let most = u64::MAX;
     let line = format!("test result: FAILED. {most} passed; {most}0 failed; {most} ignored\n");
     check(&line.repeat(2), [most, most, most]);
-    check("JobOutput 1 test in 0.0s\n\nFAILED (failures=9)\n", [0, 9, 0]);
+    check("Ran 1 test in 0.0s\n\nFAILED (failures=9)\n", [0, 9, 0]);
 }
 
 #[test]
