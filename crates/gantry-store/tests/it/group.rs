@@ -4,7 +4,7 @@ use crate::fixture::{Fixture, begin, good, head, intent, whole};
 use gantry_store::{CallFilter, Error, IntentOutcome, Options, State, Store};
 use std::time::Duration;
 
-/// Long enough that no commit of these tests can come from the linger's end.
+/// Long enough that no commit of these tests can come from the end of the delay.
 const ENDLESS: Duration = Duration::from_secs(3600);
 
 fn patient(fixture: &Fixture, queue: usize) -> Store {
@@ -25,7 +25,7 @@ async fn records_share_a_commit() {
 }
 
 #[tokio::test]
-async fn a_full_group_is_committed_before_the_linger_ends() {
+async fn a_full_group_is_committed_before_the_delay_ends() {
     let fixture = Fixture::new();
     let store = patient(&fixture, 4096);
     for _ in 0..2000 {
@@ -49,7 +49,7 @@ async fn senders_wait_for_a_full_channel_and_lose_nothing() {
 }
 
 #[tokio::test]
-async fn a_waiter_ends_the_linger() {
+async fn a_waiter_ends_the_delay() {
     let fixture = Fixture::new();
     let store = patient(&fixture, 4096);
     for _ in 0..20 {
@@ -92,7 +92,7 @@ async fn a_caller_reads_its_own_writes() {
 }
 
 #[tokio::test]
-async fn records_are_committed_when_the_linger_ends() {
+async fn records_are_committed_when_the_delay_ends() {
     let fixture = Fixture::new();
     let store = fixture.open();
     store.record(whole(&head(), good())).await.unwrap();
