@@ -1,6 +1,6 @@
 //! The writer commits in groups, and gives everybody what it promised.
 
-use crate::fixture::{Fixture, begin, good, head, intent, whole};
+use crate::fixture::{Fixture, begin, good, head, intent, keyed, whole};
 use gantry_store::{CallFilter, Error, IntentOutcome, Options, State, Store};
 use std::time::Duration;
 
@@ -77,6 +77,44 @@ async fn concurrent_intents_share_commits() {
     // The runtime has one thread, so all intents are sent before the first answer is seen.
     let commits = store.stats().commits - before;
     assert!(commits < 64, "{commits} commits for 64 intents");
+}
+
+#[tokio::test]
+async fn a_damaged_row_fails_those_alone_that_read_it() {
+    let fixture = Fixture::new();
+    let store = fixture.open();
+    let damaged = head();
+    store.intend(keyed(&damaged, "once")).await.unwrap();
+    let conn = rusqlite::Connection::open(fixture.path()).unwrap();
+    conn.execute("UPDATE ledger SET body = '{'", []).unwrap();
+
+    // While another process writes, the writer waits with the first message, and the others gather to one group.
+    conn.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let first = tokio::spawn({
+        let store = store.clone();
+        async move { store.flush().await }
+    });
+    let (before, repeated, other) = (store.stats(), head(), head());
+    let release = async {
+        while store.stats().queue_depth != 2 {
+            tokio::task::yield_now().await;
+        }
+        conn.execute_batch("COMMIT").unwrap();
+    };
+    let waiting = async {
+        tokio::task::yield_now().await;
+        while store.stats().queue_depth > 0 {
+            tokio::task::yield_now().await;
+        }
+        tokio::join!(store.intend(keyed(&repeated, "once")), store.intend(intent(&other)))
+    };
+    let ((read, written), ()) = tokio::join!(waiting, release);
+    first.await.unwrap().unwrap();
+    let error = read.unwrap_err();
+    assert!(matches!(error, Error::Corrupt { .. }), "{error:?}");
+    assert!(error.to_string().contains(&format!("entry 0 of {}", damaged.id)), "{error}");
+    assert!(matches!(written.unwrap(), IntentOutcome::Recorded));
+    assert_eq!(store.stats().commits, before.commits + 2, "they were no group");
 }
 
 #[tokio::test]
