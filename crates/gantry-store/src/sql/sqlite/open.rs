@@ -15,7 +15,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// The numbered migrations; the index plus one is the version.
-const MIGRATIONS: [&str; 4] = [
+pub(super) const MIGRATIONS: [&str; 4] = [
     include_str!("../../../migrations/sqlite/0001_ledger.sql"),
     include_str!("../../../migrations/sqlite/0002_approvals.sql"),
     include_str!("../../../migrations/sqlite/0003_outbox.sql"),

@@ -160,6 +160,32 @@ fn the_list_of_calls_is_walked_by_call_id() {
     let lists: Vec<String> = every_text().into_iter().filter(|sql| sql.contains("ORDER BY h.call")).collect();
     for sql in lists {
         let plan = crowd.plan(&sql);
+#[test]
+fn the_ledger_is_verified_by_its_indexes() {
+    let crowd = Crowd::new();
+    crowd.check("l.step <> 0", "SEARCH l USING INDEX sqlite_autoindex_ledger_1 (node=? AND seq>? AND seq<?)");
+    crowd.check("l.step <> 0", "SEARCH e USING INDEX sqlite_autoindex_ledger_2 (call=? AND step=?)");
+    crowd.check("WITH RECURSIVE nodes", "SEARCH l USING COVERING INDEX sqlite_autoindex_ledger_1 (node>?)");
+    crowd.check("WITH RECURSIVE nodes", "SEARCH l USING COVERING INDEX sqlite_autoindex_ledger_1 (node=?)");
+}
+
+#[test]
+fn a_migration_of_the_ledger_sorts_nothing() {
+    let [first @ .., chains] = open::MIGRATIONS;
+    let conn = rusqlite::Connection::open_in_memory().unwrap();
+    first.iter().for_each(|sql| conn.execute_batch(sql).unwrap());
+    let lines: Vec<&str> = chains.lines().filter(|line| !line.trim_start().starts_with("--")).collect();
+    for sql in lines.join("\n").split_inclusive(';').map(str::trim) {
+        if sql.starts_with("INSERT") {
+            let mut query = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+            let plan = query.query_map([], |row| row.get("detail")).unwrap();
+            let plan: Vec<String> = plan.collect::<Result<_, _>>().unwrap();
+            assert!(!plan.iter().any(|line| line.contains("TEMP B-TREE")), "{sql}\n{plan:#?}");
+        }
+        conn.execute_batch(sql).unwrap();
+    }
+}
+
         let is_sorted = plan.iter().any(|line| line.contains("TEMP B-TREE") || line.contains("SCAN h\n"));
         assert!(!is_sorted && plan[0].contains("INDEX"), "{sql}\n{plan:#?}");
     }
