@@ -95,7 +95,7 @@ pub struct Resumed {
     /// The digest of the canonical arguments as they were sent.
     pub sent: Digest,
     /// Two requests with the same key are the same request.
-    pub dedup_key: Digest,
+    pub request_key: Digest,
     /// What a person decided, if one was asked.
     pub decision: Option<Decision>,
     /// Whether the person changed the arguments.

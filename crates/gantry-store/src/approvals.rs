@@ -132,7 +132,8 @@ pub struct ApprovalRow {
     pub id: ApprovalId,
     /// The call that is held. A call that is asked about again has several approvals, one after the other.
     pub call: CallId,
-    /// The step of the call's entry that holds it: the newest approval of a call has the largest. 0 before it is stored.
+    /// The step of the call's entry that holds it, or in rows of an older layout the number of the approval within its call.
+    /// The newest approval of a call has the largest, and only this order is used. 0 before it is stored.
     pub step: i64,
     pub session: SessionId,
     /// The call below which it was made.

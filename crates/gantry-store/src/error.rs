@@ -34,6 +34,11 @@ pub enum Error {
     /// A migration that was applied is not the one this program carries.
     #[error("migration {version} of {} differs from this program's: use the program that wrote it", path.display())]
     ChangedMigration { path: PathBuf, version: i64 },
+    /// The database has to be migrated while processes use it as it is.
+    #[error(
+        "other processes of Gantry use {} with an older layout: stop them, then start again", path.display()
+    )]
+    OlderInUse { path: PathBuf },
     /// The database is damaged.
     #[error("the store is damaged ({detail}): stop every process that uses it and restore a backup")]
     Corrupt { detail: String },

@@ -6,8 +6,8 @@
 //! **Invariant:** the entries of a call are numbered by `step`, and no two have the same number, so of two nodes that go on
 //! with the same call one fails.
 //!
-//! An error that concerns one caller alone ([`Error::aborts_group`]) is returned before anything is written for it; the
-//! writer fails the whole group otherwise.
+//! An error that concerns one caller alone is returned before anything is written for it. The writer fails the whole group
+//! after any other error ([`Error::aborts_group`]).
 
 mod calls;
 mod chain;

@@ -130,16 +130,20 @@ impl Store {
     /// Opens the store, making it if there is none, and ends what dead processes left open. Blocks.
     ///
     /// # Errors
-    /// When the folder cannot be used, the database is damaged, or a newer program has written it.
+    /// When the folder cannot be used, the database is damaged, a newer program has written it, or an older one still uses it.
     pub fn open(options: Options) -> Result<(Self, Recovery), Error> {
         let folder = match options.path.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             Some(_) | None => Path::new("."),
         };
         let locks = membership::prepare(folder)?;
-        let lock = membership::join(&locks)?;
-        let process = lock.process;
         let mut conn = Connection::open_writer(&options.path)?;
+        // Order: the migration comes before the lock, so that processes that start at once do not take each other for older
+        // ones. A newer program may migrate between the two, so the schema is checked again.
+        conn.migrate(&options.path, || membership::is_in_use(&locks))?;
+        let lock = membership::join(&locks)?;
+        conn.migrate(&options.path, || Ok(true))?;
+        let process = lock.process;
         let author = Author::new(&conn, process)?;
         let recovery = ledger::recover(&mut conn, &locks, author)?;
 

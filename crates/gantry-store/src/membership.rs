@@ -77,9 +77,8 @@ pub(crate) fn join(locks: &Path) -> Result<ProcessLock, Error> {
 /// The locks of processes that have died. Holding them keeps other processes from recovering the same ones.
 pub(crate) fn dead(locks: &Path) -> Result<Vec<ProcessLock>, Error> {
     let mut dead = Vec::new();
-    for entry in fs::read_dir(locks).map_err(|source| Error::folder(locks, source))? {
-        let path = entry.map_err(|source| Error::folder(locks, source))?.path();
-        let Some(process) = path.file_name().and_then(|name| process_of(name.to_str()?)) else { continue };
+    for process in with_lock_file(locks)? {
+        let path = lock_file(locks, process);
         match OpenOptions::new().write(true).open(&path) {
             Ok(file) => dead.extend(take(process, path, file)?),
             // It ended well, or another process has just recovered it.
@@ -88,6 +87,18 @@ pub(crate) fn dead(locks: &Path) -> Result<Vec<ProcessLock>, Error> {
         }
     }
     Ok(dead)
+}
+
+/// Whether any process has the data folder open.
+pub(crate) fn is_in_use(locks: &Path) -> Result<bool, Error> {
+    Ok(with_lock_file(locks)?.into_iter().any(|process| is_alive(locks, process)))
+}
+
+/// The processes that have a lock file, alive or not.
+fn with_lock_file(locks: &Path) -> Result<Vec<ProcessId>, Error> {
+    let entries = fs::read_dir(locks).and_then(Iterator::collect::<io::Result<Vec<_>>>);
+    let names = entries.map_err(|source| Error::folder(locks, source))?;
+    Ok(names.iter().filter_map(|entry| process_of(entry.file_name().to_str()?)).collect())
 }
 
 /// The file name is that of versions that called a process a node: their locks have to be understood.
@@ -181,39 +192,39 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 
     #[test]
-    fn a_living_node_is_not_dead_and_a_left_file_is() {
+    fn a_living_process_is_not_dead_and_a_left_file_is() {
         let folder = tempfile::tempdir().unwrap();
-        let nodes = prepare(folder.path()).unwrap();
-        let living = join(&nodes).unwrap();
+        let locks = prepare(folder.path()).unwrap();
+        let living = join(&locks).unwrap();
         let gone = ProcessId::generate();
-        fs::write(lock_file(&nodes, gone), "").unwrap();
-        fs::write(nodes.join("README"), "").unwrap();
+        fs::write(lock_file(&locks, gone), "").unwrap();
+        fs::write(locks.join("README"), "").unwrap();
 
-        assert!(!is_alive(&nodes, gone), "no process holds its lock");
-        let found = dead(&nodes).unwrap();
-        assert!(is_alive(&nodes, gone), "this process holds its lock");
+        assert!(!is_alive(&locks, gone), "no process holds its lock");
+        let found = dead(&locks).unwrap();
+        assert!(is_alive(&locks, gone), "this process holds its lock");
         assert_eq!(found.iter().map(|lock| lock.process).collect::<Vec<_>>(), [gone]);
-        assert!(dead(&nodes).unwrap().is_empty(), "a held lock was taken twice");
+        assert!(dead(&locks).unwrap().is_empty(), "a held lock was taken twice");
         drop(found);
-        assert!(!has_lock_file(&nodes, gone));
-        assert!(has_lock_file(&nodes, living.process));
-        assert!(is_alive(&nodes, living.process));
-        assert!(!is_alive(&nodes, gone));
+        assert!(!has_lock_file(&locks, gone));
+        assert!(has_lock_file(&locks, living.process));
+        assert!(is_alive(&locks, living.process));
+        assert!(!is_alive(&locks, gone));
         drop(living);
-        assert_eq!(fs::read_dir(&nodes).unwrap().count(), 1);
+        assert_eq!(fs::read_dir(&locks).unwrap().count(), 1);
     }
 
     #[test]
     fn probing_a_dead_process_does_not_bring_it_to_life() {
         let folder = tempfile::tempdir().unwrap();
-        let nodes = prepare(folder.path()).unwrap();
+        let locks = prepare(folder.path()).unwrap();
         let gone = ProcessId::generate();
-        let path = lock_file(&nodes, gone);
+        let path = lock_file(&locks, gone);
         fs::write(&path, "").unwrap();
         let looking = AtomicBool::new(true);
         let look = || {
             while looking.load(Ordering::Relaxed) {
-                is_alive(&nodes, gone);
+                is_alive(&locks, gone);
             }
         };
         std::thread::scope(|scope| {
@@ -222,7 +233,7 @@ mod tests {
             }
             let found = (0..200).all(|_| {
                 fs::write(&path, "").unwrap();
-                dead(&nodes).unwrap().len() == 1
+                dead(&locks).unwrap().len() == 1
             });
             looking.store(false, Ordering::Relaxed);
             assert!(found);
@@ -232,24 +243,24 @@ mod tests {
     #[test]
     fn a_lock_on_a_file_that_lost_its_name_is_no_lock() {
         let folder = tempfile::tempdir().unwrap();
-        let nodes = prepare(folder.path()).unwrap();
-        let node = ProcessId::generate();
-        let path = lock_file(&nodes, node);
+        let locks = prepare(folder.path()).unwrap();
+        let process = ProcessId::generate();
+        let path = lock_file(&locks, process);
         let file = File::create(&path).unwrap();
         fs::remove_file(&path).unwrap();
-        assert!(take(node, path.clone(), file).unwrap().is_none());
+        assert!(take(process, path.clone(), file).unwrap().is_none());
         let file = File::create(&path).unwrap();
         fs::remove_file(&path).unwrap();
         File::create(&path).unwrap();
-        assert!(take(node, path, file).unwrap().is_none());
+        assert!(take(process, path, file).unwrap().is_none());
     }
 
     #[test]
     fn folders_are_for_their_owner_alone() {
         let folder = tempfile::tempdir().unwrap();
         let data = folder.path().join("a/b");
-        let nodes = prepare(&data).unwrap();
+        let locks = prepare(&data).unwrap();
         assert_eq!(fs::metadata(data).unwrap().mode() & 0o777, 0o700);
-        assert_eq!(fs::metadata(nodes).unwrap().mode() & 0o777, 0o700);
+        assert_eq!(fs::metadata(locks).unwrap().mode() & 0o777, 0o700);
     }
 }

@@ -33,7 +33,7 @@ pub(crate) const READERS: usize = 2;
 pub(crate) const VERIFY_STEP: i64 = 4096;
 /// The page size that `limit: 0` means.
 pub(crate) const PAGE_DEFAULT: u32 = 50;
-/// Limit: rows in one page. An approval in a page has at most 32 KiB of arguments.
+/// Limit: rows in one page. An approval in a page has at most 4 KiB of arguments.
 pub(crate) const PAGE_MAX: u32 = 1000;
 /// Limit: bytes of a call's recorded arguments.
 pub(crate) const ARGUMENTS_MAX: usize = 1 << 20;

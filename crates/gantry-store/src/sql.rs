@@ -251,9 +251,9 @@ pub(crate) fn to_json(value: &impl Serialize) -> Result<String, Error> {
     serde_json::to_string(value).map_err(Error::unexpected)
 }
 
-/// The value of a column that holds JSON.
-pub(crate) fn from_json<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
-    serde_json::from_str(text).map_err(|error| Error::corrupt(error.to_string()))
+/// The value of a column that holds JSON, or what is wrong with its text.
+pub(crate) fn from_json<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+    serde_json::from_str(text).map_err(|error| error.to_string())
 }
 
 /// A page of a list: the conditions that apply, with their values.

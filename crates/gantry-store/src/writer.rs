@@ -79,7 +79,9 @@ impl<T: Send, W: FnMut(&mut Ledger<'_>) -> Result<T, Error> + Send> Durable for 
         let before = ledger.conn.n_changed();
         match (self.work)(ledger) {
             // An error that comes after a part was written must undo it.
-            Err(error) if error.aborts_group() || ledger.conn.n_changed() != before => Err(error),
+            Err(error) if ledger.conn.n_changed() != before => Err(error),
+            // A damaged row that was only read concerns the callers that read it.
+            Err(error) if error.aborts_group() && !matches!(error, Error::Corrupt { .. }) => Err(error),
             answer => {
                 self.reply.answer = Some(answer);
                 Ok(())
@@ -109,8 +111,7 @@ impl Message {
     }
 }
 
-/// A record that no caller waits for.
-#[derive(Debug)]
+/// A record that no caller waits for. It may hold secrets, so it has no `Debug` by which it could get into the log.
 pub(crate) enum Record {
     Whole(Box<WholeCall>),
     OpenSession(Box<SessionRow>),
@@ -123,6 +124,15 @@ impl Record {
             Self::Whole(whole) => ledger.record(whole),
             Self::OpenSession(session) => ledger.open_session(session),
             Self::CloseSession(id, at) => ledger.close_session(*id, *at),
+        }
+    }
+
+    /// The call or the session that it is about.
+    fn subject(&self) -> String {
+        match self {
+            Self::Whole(whole) => whole.head.id.to_string(),
+            Self::OpenSession(session) => session.id.to_string(),
+            Self::CloseSession(id, _) => id.to_string(),
         }
     }
 }
@@ -270,7 +280,7 @@ fn write(ledger: &mut Ledger<'_>, record: &Record, counters: &Counters) -> Resul
     match record.write(ledger) {
         Err(error) if !error.aborts_group() => {
             counters.lost.fetch_add(1, Ordering::Relaxed);
-            tracing::error!(%error, ?record, "a record was not written");
+            tracing::error!(%error, subject = record.subject(), "a record was not written");
             Ok(())
         }
         written => written,

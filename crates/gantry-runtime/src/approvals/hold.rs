@@ -54,7 +54,7 @@ pub(crate) fn pending(scope: &CallScope<'_>, question: &Question, head: &CallHea
     let sent = call.arguments_digest();
     let mut new = new(scope, head, (call.tool(), sent), details, (State::PendingApproval, wait));
     if let Some(before) = before {
-        (new.row.supersedes, new.row.request_key) = (Some(before.approval), before.dedup_key);
+        (new.row.supersedes, new.row.request_key) = (Some(before.approval), before.request_key);
     }
     new
 }

@@ -210,7 +210,7 @@ fn request(row: &ApprovalRow, modified: Option<Arc<str>>) -> CallRequest {
             provider: Arc::clone(&row.details.provider),
             source: row.details.source.clone(),
             sent: sent(row),
-            dedup_key: row.request_key,
+            request_key: row.request_key,
             decision,
             edited: edited || row.details.sent.is_some(),
         })),

@@ -82,16 +82,17 @@ impl Projects {
     /// that are gone have left, where this one takes over from them.
     async fn resume_due(self: &Arc<Self>) -> Result<(), gantry_store::Error> {
         let store = self.store();
-        let mut nodes = vec![store.process()];
+        let mut processes = vec![store.process()];
         if self.services().approvals().takes_over_orphans() {
-            nodes.extend(store.holders().await?.into_iter().filter(|node| !store.is_alive(*node)));
+            let holders = store.holders().await?;
+            processes.extend(holders.into_iter().filter(|process| !store.is_alive(*process)));
         }
         let mut left = BATCH;
-        for node in nodes {
+        for process in processes {
             // What was begun, or is tried again later, stays due for a while, and must not hold up what is behind it.
             let mut after = None;
             while left > 0 {
-                let page = store.ready(node, clock::steady_us(), after, BATCH).await?;
+                let page = store.ready(process, clock::steady_us(), after, BATCH).await?;
                 for ready in &page {
                     left -= u32::from(left > 0 && self.resume_now(ready.id));
                 }

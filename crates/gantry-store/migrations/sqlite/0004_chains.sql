@@ -22,9 +22,10 @@ CREATE TABLE ledger_by_node (
   PRIMARY KEY (node, seq),
   UNIQUE (call, step)
 ) STRICT;
+-- In the order of `seq` and with `step` counted in an index, so that nothing is sorted: the ledger may be larger than memory.
 INSERT INTO ledger_by_node
-  SELECT zeroblob(16), seq, kind, call, row_number() OVER (PARTITION BY call ORDER BY seq) - 1, node, at, project, session,
-    principal, name, state, body, hash FROM ledger ORDER BY seq;
+  SELECT zeroblob(16), seq, kind, call, (SELECT count(*) FROM ledger e WHERE e.call = l.call AND e.seq < l.seq), node, at,
+    project, session, principal, name, state, body, hash FROM ledger l ORDER BY l.seq;
 DROP TABLE ledger;
 ALTER TABLE ledger_by_node RENAME TO ledger;
 CREATE INDEX ledger_session ON ledger (session, call) WHERE step = 0;
@@ -77,7 +78,8 @@ CREATE INDEX sessions_principal ON sessions (principal, ended_us);
 CREATE TABLE approvals_by_id (
   id BLOB PRIMARY KEY NOT NULL,
   call BLOB NOT NULL,
-  -- The step of the entry that holds the call under this approval: the newest approval of a call has the largest.
+  -- The step of the entry that holds the call under this approval; of rows from before, the number of the approval within
+  -- its call. The newest approval of a call has the largest, and only this order is used.
   step INTEGER NOT NULL,
   session BLOB NOT NULL,
   parent BLOB,
@@ -111,9 +113,9 @@ CREATE TABLE approvals_by_id (
   arguments TEXT NOT NULL
 ) STRICT;
 INSERT INTO approvals_by_id
-  SELECT id, call, row_number() OVER (PARTITION BY call ORDER BY seq) - 1, session, parent, project, principal, agent, name,
-    sameness, state, node, created_us, deadline_us, ended_us, collected, announced, attempts, decision, message, supersedes,
-    asked, due_us, coalesce(unsent, 0), exact, modified, arguments FROM approvals;
+  SELECT id, call, (SELECT count(*) FROM approvals e WHERE e.call = a.call AND e.seq < a.seq), session, parent, project,
+    principal, agent, name, sameness, state, node, created_us, deadline_us, ended_us, collected, announced, attempts, decision,
+    message, supersedes, asked, due_us, coalesce(unsent, 0), exact, modified, arguments FROM approvals a ORDER BY a.seq;
 DROP TABLE approvals;
 ALTER TABLE approvals_by_id RENAME TO approvals;
 CREATE INDEX approvals_state ON approvals (state, id);

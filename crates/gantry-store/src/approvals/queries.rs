@@ -31,16 +31,16 @@ macro_rules! select {
     };
 }
 
-/// Rows without arguments that have more than 16 KiB: SQLite reads only their length.
+/// Rows without arguments that have more than 2 KiB: SQLite reads only their length.
 macro_rules! select_slim {
     ($rest:literal) => {
         concat!(
             "SELECT ",
             columns!(names),
-            ", CASE WHEN octet_length(arguments) > 16384 THEN '' ELSE arguments END,
-             CASE WHEN octet_length(modified) > 16384 THEN NULL ELSE modified END,
-             CASE WHEN octet_length(arguments) > 16384 THEN octet_length(arguments) END,
-             CASE WHEN octet_length(modified) > 16384 THEN octet_length(modified) END FROM approvals ",
+            ", CASE WHEN octet_length(arguments) > 2048 THEN '' ELSE arguments END,
+             CASE WHEN octet_length(modified) > 2048 THEN NULL ELSE modified END,
+             CASE WHEN octet_length(arguments) > 2048 THEN octet_length(arguments) END,
+             CASE WHEN octet_length(modified) > 2048 THEN octet_length(modified) END FROM approvals ",
             $rest
         )
     };
@@ -56,6 +56,7 @@ statements! {
     /// What the webhook has taken is never undone.
     SENT = "UPDATE approvals SET webhook_messages_sent = $1, unsent = $2 WHERE id = $3 AND webhook_messages_sent < $1";
     BY_ID = select!("WHERE id = $1");
+    SLIM_BY_ID = select_slim!("WHERE id = $1");
     OF_CALL = select!("WHERE call = $1 ORDER BY step DESC LIMIT 1");
     /// One that has not ended comes before those that have.
     SAME = select!("WHERE request_key = $1 AND delivered = 0 AND (ended_us IS NULL OR ended_us > $2)
@@ -86,8 +87,9 @@ statements! {
          (SELECT id FROM approvals WHERE args_unmasked = 0 AND ended_us < $1 LIMIT $2)";
 }
 
+// Ids alone: those of several projects are sorted.
 list! {
-    APPROVALS = select_slim!("WHERE true"), "ORDER BY id DESC";
+    APPROVALS = "SELECT id FROM approvals WHERE true", "ORDER BY id DESC";
     IN_STATE = "state = $?";
     OF_PROJECTS = "project IN ($?)";
     OF_PRINCIPAL = "principal = $?";
@@ -127,13 +129,17 @@ impl Store {
         self.read_committed(move |conn| newest_of(conn, call)).await
     }
 
-    /// The approvals that pass the filter, the newest first. Of arguments that have more than 16 KiB only the size is
+    /// The approvals that pass the filter, the newest first. Of arguments that have more than 2 KiB only the size is
     /// given.
     pub async fn approvals(&self, filter: ApprovalFilter) -> Result<Page<ApprovalRow, ApprovalId>, Error> {
         self.read_committed(move |conn| {
-            let limit = page_size(filter.limit);
-            let found = conn.list(query(&filter), limit + 1, read_slim)?;
-            Ok(Page::cut(found, limit, |row| row.id))
+            // One moment for the list and its rows.
+            let (limit, conn) = (page_size(filter.limit), conn.snapshot()?);
+            let ids = conn.list(query(&filter), limit + 1, single)?;
+            Page::cut(ids, limit, |id: &ApprovalId| *id).try_map(|approval| {
+                conn.first(SLIM_BY_ID, values![approval], read_slim)?
+                    .ok_or(Error::UnknownApproval { approval })
+            })
         })
         .await
     }

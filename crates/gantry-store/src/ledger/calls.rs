@@ -160,7 +160,7 @@ fn fold(before: Option<CallRow>, row: &mut Row<'_>) -> Result<CallRow, Error> {
     let of_state = |outcome| Outcome { state, ..outcome };
     match kind.as_str() {
         "held" | "intent" | "whole" => {
-            let body: HeadBody<'_> = from_json(&body)?;
+            let body: HeadBody<'_> = from_json(&body).map_err(corrupt)?;
             let mut head: CallHead = body.head.into_owned();
             (head.id, head.session, head.started_us, head.tool.name) = (id, session, started_us, name);
             head.caller = SessionKey { project, principal, ..head.caller };
@@ -171,15 +171,15 @@ fn fold(before: Option<CallRow>, row: &mut Row<'_>) -> Result<CallRow, Error> {
         }
         "refusal" => {
             let mut call = begun(before)?;
-            call.refused.push(from_json(&body)?);
+            call.refused.push(from_json(&body).map_err(corrupt)?);
             Ok(call)
         }
         "decision" => {
-            let outcome = from_json::<EndBody>(&body)?.outcome.map(of_state);
+            let outcome = from_json::<EndBody>(&body).map_err(corrupt)?.outcome.map(of_state);
             Ok(CallRow { process, state, outcome, ..begun(before)? })
         }
         "outcome" | "recovered" => {
-            let outcome = Some(of_state(from_json(&body)?));
+            let outcome = Some(of_state(from_json(&body).map_err(corrupt)?));
             Ok(CallRow { process, state, outcome, ..begun(before)? })
         }
         _ => Err(corrupt(format!("it says \"{kind}\""))),

@@ -29,14 +29,20 @@ statements! {
          coalesce((SELECT min(l.seq) FROM ledger l WHERE l.node = h.node AND l.seq < 1),
              (SELECT min(l.seq) FROM ledger l WHERE l.node = h.node AND l.seq > h.seq))
          FROM ledger_heads h ORDER BY h.node";
-    /// An entry of a node that has no chain.
-    STRAY = "SELECT l.node, l.seq FROM ledger l LEFT JOIN ledger_heads h ON h.node = l.node
-         WHERE h.node IS NULL ORDER BY l.node, l.seq LIMIT 1";
+    /// An entry of a node that has no chain. It goes from node to node, not over their entries.
+    STRAY = "WITH RECURSIVE nodes (node) AS (
+             SELECT (SELECT l.node FROM ledger l ORDER BY l.node LIMIT 1)
+             UNION ALL SELECT (SELECT l.node FROM ledger l WHERE l.node > nodes.node ORDER BY l.node LIMIT 1)
+             FROM nodes WHERE nodes.node IS NOT NULL)
+         SELECT node, (SELECT min(l.seq) FROM ledger l WHERE l.node = nodes.node) FROM nodes
+         WHERE node IS NOT NULL AND NOT EXISTS (SELECT 1 FROM ledger_heads h WHERE h.node = nodes.node) LIMIT 1";
     WALK = "SELECT node, seq, kind, call, step, process, at, project, session, principal, name, state, body, hash
          FROM ledger WHERE node = $1 AND seq > $2 AND seq <= $3 ORDER BY seq";
-    /// The old hashes do not cover `step`, but it follows from the order of the entries.
-    MISNUMBERED = "SELECT min(seq) FROM (SELECT seq, step, row_number() OVER (PARTITION BY call ORDER BY seq) - 1 AS expected
-         FROM ledger WHERE node = $1) AS entries WHERE step <> expected";
+    /// The old hashes do not cover `step`, but it follows from the order of the entries: each but the first of its call comes
+    /// after the one with the number before its own. No two have the same number, so there is no other numbering.
+    MISNUMBERED = "SELECT l.seq FROM ledger l WHERE l.node = $1 AND l.seq > $2 AND l.seq <= $3 AND l.step <> 0
+         AND NOT EXISTS (SELECT 1 FROM ledger e WHERE e.call = l.call AND e.step = l.step - 1 AND e.node = l.node
+             AND e.seq < l.seq) ORDER BY l.seq LIMIT 1";
 }
 
 /// The result of walking the hash chains.
@@ -129,21 +135,26 @@ impl Chain {
         let mut reached = Head { seq: 0, hash: self.genesis };
         while reached.seq < self.head.seq {
             let until = self.head.seq.min(reached.seq.saturating_add(VERIFY_STEP));
-            if let Some(what) = self.walk(conn, &mut reached, until)? {
+            let misnumbered = self.misnumbered(conn, reached.seq, until)?;
+            let bad = self.walk(conn, &mut reached, misnumbered.map_or(until, |seq| seq - 1))?;
+            if let Some(what) = bad.or_else(|| misnumbered.map(|_| "it was moved within its call")) {
                 return Ok((reached.seq, Some(self.bad(reached.seq.saturating_add(1), what))));
             }
         }
         let bad = if reached != self.head {
             Some(self.bad(reached.seq, "it is not the entry that was written last"))
-        } else if let Some(seq) = self.outside {
-            Some(self.bad(seq, "it was added outside the chain"))
-        } else if self.is_frozen() {
-            let misnumbered = conn.first(MISNUMBERED, values![self.node], single::<Option<i64>>)?;
-            misnumbered.flatten().map(|seq| self.bad(seq, "it was moved within its call"))
         } else {
-            None
+            self.outside.map(|seq| self.bad(seq, "it was added outside the chain"))
         };
         Ok((reached.seq, bad))
+    }
+
+    /// The first entry after `from` up to `until` whose `step` is not its place in its call; hashes of today cover it.
+    fn misnumbered(&self, conn: &Connection, from: i64, until: i64) -> Result<Option<i64>, Error> {
+        if !self.is_frozen() {
+            return Ok(None);
+        }
+        conn.first(MISNUMBERED, values![self.node, from, until], single)
     }
 
     /// Checks the entries after `reached` up to `until`, and moves `reached` over those that fit. Returns what is wrong with

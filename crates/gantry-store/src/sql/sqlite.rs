@@ -50,9 +50,10 @@ impl Connection {
             .driver
             .prepare_cached(statement.text())
             .and_then(|mut statement| statement.execute(params_from_iter(values)))
-            .map_err(sqlite_error)? as u64;
-        self.n_changed.set(self.n_changed.get() + n_rows);
-        Ok(n_rows)
+            .map(|n_rows| n_rows as u64);
+        // A statement that failed may have changed a part.
+        self.n_changed.set(self.n_changed.get() + *n_rows.as_ref().unwrap_or(&1));
+        n_rows.map_err(sqlite_error)
     }
 
     /// How many rows this connection has changed, or tried to.

@@ -284,7 +284,7 @@ fn long(word: &str, bytes: usize) -> NewApproval {
 async fn lists_leave_long_arguments_where_they_are() {
     let fixture = Fixture::new();
     let store = fixture.open();
-    let (short, large) = (hold(&store, held("short")).await, hold(&store, long("long", 40_000)).await);
+    let (short, large) = (hold(&store, long("short", 2_000)).await, hold(&store, long("long", 2_100)).await);
     let bytes = large.details.arguments.len();
     let listed = store.approvals(ApprovalFilter::default()).await.unwrap().items;
     let [slim, whole] = listed.as_slice() else { panic!("{listed:?}") };

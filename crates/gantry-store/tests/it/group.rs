@@ -1,10 +1,10 @@
 //! The writer commits in groups, and gives everybody what it promised.
 
-use crate::fixture::{Fixture, begin, good, head, intent, whole};
+use crate::fixture::{Fixture, begin, good, head, intent, keyed, whole};
 use gantry_store::{CallFilter, Error, IntentOutcome, Options, State, Store};
 use std::time::Duration;
 
-/// Long enough that no commit of these tests can come from the linger's end.
+/// Long enough that no commit of these tests can come from the end of the delay.
 const ENDLESS: Duration = Duration::from_secs(3600);
 
 fn patient(fixture: &Fixture, queue: usize) -> Store {
@@ -25,7 +25,7 @@ async fn records_share_a_commit() {
 }
 
 #[tokio::test]
-async fn a_full_group_is_committed_before_the_linger_ends() {
+async fn a_full_group_is_committed_before_the_delay_ends() {
     let fixture = Fixture::new();
     let store = patient(&fixture, 4096);
     for _ in 0..2000 {
@@ -49,7 +49,7 @@ async fn senders_wait_for_a_full_channel_and_lose_nothing() {
 }
 
 #[tokio::test]
-async fn a_waiter_ends_the_linger() {
+async fn a_waiter_ends_the_delay() {
     let fixture = Fixture::new();
     let store = patient(&fixture, 4096);
     for _ in 0..20 {
@@ -80,6 +80,44 @@ async fn concurrent_intents_share_commits() {
 }
 
 #[tokio::test]
+async fn a_damaged_row_fails_those_alone_that_read_it() {
+    let fixture = Fixture::new();
+    let store = fixture.open();
+    let damaged = head();
+    store.intend(keyed(&damaged, "once")).await.unwrap();
+    let conn = rusqlite::Connection::open(fixture.path()).unwrap();
+    conn.execute("UPDATE ledger SET body = '{'", []).unwrap();
+
+    // While another process writes, the writer waits with the first message, and the others gather to one group.
+    conn.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let first = tokio::spawn({
+        let store = store.clone();
+        async move { store.flush().await }
+    });
+    let (before, repeated, other) = (store.stats(), head(), head());
+    let release = async {
+        while store.stats().queue_depth != 2 {
+            tokio::task::yield_now().await;
+        }
+        conn.execute_batch("COMMIT").unwrap();
+    };
+    let waiting = async {
+        tokio::task::yield_now().await;
+        while store.stats().queue_depth > 0 {
+            tokio::task::yield_now().await;
+        }
+        tokio::join!(store.intend(keyed(&repeated, "once")), store.intend(intent(&other)))
+    };
+    let ((read, written), ()) = tokio::join!(waiting, release);
+    first.await.unwrap().unwrap();
+    let error = read.unwrap_err();
+    assert!(matches!(error, Error::Corrupt { .. }), "{error:?}");
+    assert!(error.to_string().contains(&format!("entry 0 of {}", damaged.id)), "{error}");
+    assert!(matches!(written.unwrap(), IntentOutcome::Recorded));
+    assert_eq!(store.stats().commits, before.commits + 2, "they were no group");
+}
+
+#[tokio::test]
 async fn a_caller_reads_its_own_writes() {
     let fixture = Fixture::new();
     let store = patient(&fixture, 4096);
@@ -92,7 +130,7 @@ async fn a_caller_reads_its_own_writes() {
 }
 
 #[tokio::test]
-async fn records_are_committed_when_the_linger_ends() {
+async fn records_are_committed_when_the_delay_ends() {
     let fixture = Fixture::new();
     let store = fixture.open();
     store.record(whole(&head(), good())).await.unwrap();

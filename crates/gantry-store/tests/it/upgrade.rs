@@ -2,12 +2,14 @@
 //! goes on from it.
 
 use crate::fixture::{Fixture, approved, begin, good, head, held, intent, over, settle, standing, whole};
-use gantry_core::id::{ApprovalId, CallId};
+use gantry_core::id::{ApprovalId, CallId, ProcessId};
 use gantry_store::{
-    ApprovalFilter, CallFilter, GrantFilter, IntentOutcome, NewApproval, SessionFilter, State, Store,
-    Verification, WebhookSent,
+    ApprovalFilter, CallFilter, Error, GrantFilter, IntentOutcome, NewApproval, Options, SessionFilter,
+    State, Store, Verification, WebhookSent,
 };
 use rusqlite::Connection;
+use rustix::fs::{FlockOperation, flock};
+use std::fs::File;
 
 const OLD: &str = include_str!("data/schema_3.sql");
 
@@ -110,6 +112,35 @@ async fn calls_that_wait_in_an_old_folder_go_on() {
     assert_eq!((verification.entries, verification.bad), (29, None), "the open call is unknown now");
 }
 
+#[tokio::test]
+async fn an_old_folder_that_is_in_use_stays_as_it_is() {
+    let fixture = old("");
+    let locks = fixture.folder.path().join("nodes");
+    std::fs::create_dir(&locks).unwrap();
+    let name = format!("node_{}.lock", ProcessId::generate().uuid().as_simple());
+    let lock = File::create(locks.join(name)).unwrap();
+    flock(&lock, FlockOperation::LockExclusive).unwrap();
+    let error = Store::open(Options::new(fixture.path())).unwrap_err();
+    assert!(matches!(error, Error::OlderInUse { .. }), "{error:?}");
+    assert!(error.to_string().contains("stop them, then start again"), "{error}");
+    assert_eq!(std::fs::read_dir(&locks).unwrap().count(), 1, "a lock was left");
+    let conn = Connection::open(fixture.path()).unwrap();
+    let version: i64 = conn.query_row("SELECT max(version) FROM migrations", [], |row| row.get(0)).unwrap();
+    assert_eq!(version, 3);
+    drop((lock, conn));
+    fixture.open();
+}
+
+#[test]
+fn processes_that_start_at_once_upgrade_an_old_folder() {
+    let fixture = old("");
+    std::thread::scope(|scope| {
+        let opened: Vec<_> = (0..4).map(|_| scope.spawn(|| fixture.open())).collect();
+        let stores: Vec<_> = opened.into_iter().map(|thread| thread.join().unwrap()).collect();
+        assert_eq!(stores.len(), 4);
+    });
+}
+
 /// An upgraded folder with two entries in its new chain after that SQL on the bare file, and the verification.
 async fn tampered(change: &str) -> Verification {
     let fixture = old("");
@@ -141,7 +172,7 @@ async fn tampering_with_the_old_entries_is_found() {
     let swapped = "UPDATE ledger SET step = 9 WHERE node = zeroblob(16) AND seq = 2;
          UPDATE ledger SET step = 0 WHERE node = zeroblob(16) AND seq = 4;
          UPDATE ledger SET step = 1 WHERE node = zeroblob(16) AND seq = 2";
-    check(&tampered(swapped).await, 20, (true, 2));
+    check(&tampered(swapped).await, 1, (true, 2));
     let forged = "INSERT INTO ledger SELECT node, 21, kind, randomblob(16), step, process, at, project, session, principal,
          name, state, body, hash FROM ledger WHERE node = zeroblob(16) AND seq = 1";
     check(&tampered(forged).await, 20, (true, 21));

@@ -33,7 +33,7 @@ fn approval() -> Value {
         "properties": {
             "id": { "type": "string" }, "callId": { "type": "string" }, "stepId": { "type": "string", "description": "The same as callId" },
             "state": { "enum": states }, "tool": { "type": "string" },
-            "arguments": { "type": ["object", "null"], "description": "Exactly as they were sent; null in a list if they have more than 16 KiB" },
+            "arguments": { "type": ["object", "null"], "description": "Exactly as they were sent; null in a list if they have more than 2 KiB" },
             "argumentsBytes": { "type": "integer" },
             "reason": { "type": "string", "description": "Why a person is asked" },
             "agentPath": words("The agents above the caller, the topmost first, and the caller's own last"),

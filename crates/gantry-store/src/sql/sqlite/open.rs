@@ -2,7 +2,7 @@
 //!
 //! A migration is never edited after it has shipped: its checksum is kept in the database, and a difference is an
 //! error at open. A database that a newer program has migrated is refused, because this one cannot know what its
-//! tables mean.
+//! tables mean. For the same reason a migration waits until no process has the older tables in use.
 
 use super::{Connection, sqlite_error};
 use crate::error::Error;
@@ -15,7 +15,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// The numbered migrations; the index plus one is the version.
-const MIGRATIONS: [&str; 4] = [
+pub(super) const MIGRATIONS: [&str; 4] = [
     include_str!("../../../migrations/sqlite/0001_ledger.sql"),
     include_str!("../../../migrations/sqlite/0002_approvals.sql"),
     include_str!("../../../migrations/sqlite/0003_outbox.sql"),
@@ -35,7 +35,7 @@ const SQLITE_MIN: i32 = 3_051_003;
 const WAL_RETRY: Duration = Duration::from_millis(20);
 
 impl Connection {
-    /// Opens the connection that writes; makes the file if there is none, and migrates it.
+    /// Opens the connection that writes; makes the file if there is none.
     pub(crate) fn open_writer(path: &Path) -> Result<Self, Error> {
         if rusqlite::version_number() < SQLITE_MIN {
             return Err(Error::OldSqlite { found: rusqlite::version() });
@@ -47,7 +47,7 @@ impl Connection {
             .mode(0o600)
             .open(path)
             .map_err(|source| Error::folder(path, source))?;
-        let mut driver = open(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        let driver = open(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         refuse_foreign(&driver, path)?;
         enter_wal(&driver)?;
         driver
@@ -56,8 +56,35 @@ impl Connection {
                  PRAGMA journal_size_limit=67108864;",
             )
             .map_err(sqlite_error)?;
-        migrate(&mut driver, path)?;
         Ok(Self::new(driver))
+    }
+
+    /// Applies the migrations that are missing, in one transaction, so that two processes cannot both do it. Those of an
+    /// older database are refused if that is in use.
+    pub(crate) fn migrate(
+        &mut self,
+        path: &Path,
+        is_in_use: impl FnOnce() -> Result<bool, Error>,
+    ) -> Result<(), Error> {
+        let immediate = TransactionBehavior::Immediate;
+        let tx = self.driver.transaction_with_behavior(immediate).map_err(sqlite_error)?;
+        tx.execute_batch(
+            "CREATE TABLE IF NOT EXISTS migrations (version INTEGER PRIMARY KEY, checksum BLOB NOT NULL) STRICT",
+        )
+        .map_err(sqlite_error)?;
+        let n_applied = applied(&tx, path)?.len();
+        if n_applied == 0 {
+            tx.pragma_update(None, "application_id", APPLICATION_ID).map_err(sqlite_error)?;
+        } else if n_applied < MIGRATIONS.len() && is_in_use()? {
+            return Err(Error::OlderInUse { path: path.to_path_buf() });
+        }
+        for (version, sql) in (1_i64..).zip(MIGRATIONS).skip(n_applied) {
+            tx.execute_batch(sql).map_err(sqlite_error)?;
+            let checksum = Digest::of(sql.as_bytes());
+            tx.execute("INSERT INTO migrations VALUES (?1, ?2)", (version, checksum.as_bytes()))
+                .map_err(sqlite_error)?;
+        }
+        tx.commit().map_err(sqlite_error)
     }
 
     /// Opens a connection that can only read.
@@ -107,14 +134,9 @@ fn enter_wal(driver: &Driver) -> Result<(), Error> {
     }
 }
 
-/// Applies the migrations that are missing, in one transaction, so that two processes cannot both do it.
-fn migrate(driver: &mut Driver, path: &Path) -> Result<(), Error> {
-    let tx = driver.transaction_with_behavior(TransactionBehavior::Immediate).map_err(sqlite_error)?;
-    tx.execute_batch(
-        "CREATE TABLE IF NOT EXISTS migrations (version INTEGER PRIMARY KEY, checksum BLOB NOT NULL) STRICT",
-    )
-    .map_err(sqlite_error)?;
-    let applied: Vec<(i64, [u8; 32])> = tx
+/// The versions of the migrations that were applied, each of which must be one of this program.
+fn applied(driver: &Driver, path: &Path) -> Result<Vec<i64>, Error> {
+    let applied: Vec<(i64, [u8; 32])> = driver
         .prepare("SELECT version, checksum FROM migrations ORDER BY version")
         .and_then(|mut query| query.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect())
         .map_err(sqlite_error)?;
@@ -129,14 +151,5 @@ fn migrate(driver: &mut Driver, path: &Path) -> Result<(), Error> {
             return Err(Error::ChangedMigration { path: path.to_path_buf(), version: *version });
         }
     }
-    if applied.is_empty() {
-        tx.pragma_update(None, "application_id", APPLICATION_ID).map_err(sqlite_error)?;
-    }
-    for (version, sql) in (1_i64..).zip(MIGRATIONS).skip(applied.len()) {
-        tx.execute_batch(sql).map_err(sqlite_error)?;
-        let checksum = Digest::of(sql.as_bytes());
-        tx.execute("INSERT INTO migrations VALUES (?1, ?2)", (version, checksum.as_bytes()))
-            .map_err(sqlite_error)?;
-    }
-    tx.commit().map_err(sqlite_error)
+    Ok(applied.into_iter().map(|(version, _)| version).collect())
 }
