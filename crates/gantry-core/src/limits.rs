@@ -2,7 +2,7 @@
 
 /// Nesting that JSON from outside may have; serde_json stops at the same depth.
 pub const JSON_DEPTH: usize = 128;
-/// Nesting of JSON that is only split into its members: a bound for the scanner's stack, which takes 60 bytes a level.
+/// Nesting of JSON that is only split into its members: a bound for the scanner's stack, which takes 48 bytes a level.
 pub(crate) const JSON_SKIPPED_DEPTH: usize = 10_000;
 /// A displayed tool name: what model interfaces commonly take.
 pub const TOOL_NAME_CHARS: usize = 64;

@@ -46,20 +46,25 @@ pub fn object<'a>(members: impl IntoIterator<Item = (&'a str, &'a str)>) -> Stri
 }
 
 /// The object with one member set: replaced where it stands, or added at the end. A text that is not an object is
-/// taken for an empty one.
+/// taken for an empty one; an object that cannot be split (it is nested too deep) stays as it is.
 #[must_use]
 pub fn with(text: &str, key: &str, value: &str) -> String {
-    let members = Object::split(text).unwrap_or_default();
+    let Some(members) = members_to_edit(text) else { return text.to_owned() };
     let is_new = members.get(key).is_none();
     let kept = members.iter().map(|(name, old)| (name, if name == key { value } else { old }));
     object(kept.chain(is_new.then_some((key, value))))
 }
 
-/// The object without the members that `drop` names.
+/// The object without the members that `drop` names; other texts are treated as in [`with`].
 #[must_use]
 pub fn without(text: &str, drop: impl Fn(&str) -> bool) -> String {
-    let members = Object::split(text).unwrap_or_default();
+    let Some(members) = members_to_edit(text) else { return text.to_owned() };
     object(members.iter().filter(|(name, _)| !drop(name)))
+}
+
+/// `None` for an object that cannot be split: its members must not be lost.
+fn members_to_edit(text: &str) -> Option<Object<'_>> {
+    Object::split(text).or_else(|| (!text.trim_ascii_start().starts_with('{')).then(Object::default))
 }
 
 /// The text of a JSON string that says this.
@@ -73,6 +78,7 @@ pub fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::JSON_SKIPPED_DEPTH;
 
     #[test]
     fn what_is_not_named_stays_as_it_was() {
@@ -84,5 +90,15 @@ mod tests {
         assert_eq!(string_member(text, "c").as_deref(), Some("é"));
         assert_eq!(members("[1]"), None);
         assert_eq!(elements("[1, {\"a\":2}]"), Some(vec!["1", "{\"a\":2}"]));
+    }
+
+    #[test]
+    fn an_object_that_is_too_deep_to_be_split_loses_nothing() {
+        let nested = |levels| format!(r#"{{"a":{}{}}}"#, "[".repeat(levels), "]".repeat(levels));
+        let (deepest, too_deep) = (nested(JSON_SKIPPED_DEPTH - 1), nested(JSON_SKIPPED_DEPTH));
+        assert_eq!(without(&with(&deepest, "b", "1"), |key| key == "b"), deepest);
+        assert_eq!(with(&too_deep, "b", "1"), too_deep);
+        assert_eq!(without(&too_deep, |key| key == "a"), too_deep);
+        assert_eq!((with("5", "b", "1"), without("[]", |_| false)), (r#"{"b":1}"#.into(), "{}".into()));
     }
 }

@@ -120,7 +120,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Message<'_>, Rejection<'_>> {
     })?;
     if text.trim_ascii_start().starts_with('[') {
         json::check(text).map_err(ErrorObject::from)?;
-        return Ok(Message::Batch(Batch(text)));
+        return Ok(Message::Batch(Batch(text.into())));
     }
     match Object::scan(text) {
         Ok(object) => message(object),
@@ -131,15 +131,15 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Message<'_>, Rejection<'_>> {
 
 /// An array of messages that was checked but not yet split.
 #[derive(Debug)]
-pub(crate) struct Batch<'a>(&'a str);
+pub(crate) struct Batch<'a>(Cow<'a, str>);
 
-impl<'a> Batch<'a> {
+impl Batch<'_> {
     /// The messages, each of which may be wrong on its own.
     ///
     /// # Errors
     /// When there are none or more than [`BATCH_MESSAGES`].
-    pub(crate) fn messages(&self) -> Result<Vec<Result<Message<'a>, Rejection<'a>>>, ErrorObject> {
-        let Some(elements) = json::elements(self.0, BATCH_MESSAGES) else {
+    pub(crate) fn messages(&self) -> Result<Vec<Result<Message<'_>, Rejection<'_>>>, ErrorObject> {
+        let Some(elements) = json::elements(&self.0, BATCH_MESSAGES) else {
             let message = format!("a batch holds at most {BATCH_MESSAGES} messages; send several batches");
             return Err(ErrorObject::invalid_request(message));
         };
@@ -148,6 +148,10 @@ impl<'a> Batch<'a> {
         }
         let read = |text| Object::split(text).ok_or_else(not_an_object).and_then(message);
         Ok(elements.into_iter().map(read).collect())
+    }
+
+    pub(crate) fn into_owned(self) -> Batch<'static> {
+        Batch(Cow::Owned(self.0.into_owned()))
     }
 }
 

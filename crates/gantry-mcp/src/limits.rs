@@ -58,7 +58,8 @@ pub(crate) const SESSION_STREAMS: usize = 64;
 pub(crate) const REPLAY_BYTES: usize = 256 * 1024 * 1024;
 /// How long a stream that has ended can be resumed.
 pub(crate) const STREAM_KEPT: Duration = Duration::from_secs(5 * 60);
-/// The same when the events of all sessions exceed [`REPLAY_BYTES`]: as long as a client may take to read a response.
+/// The same when the events of all sessions exceed [`REPLAY_BYTES`] and a client is reading the stream: as long as it may
+/// take to read a response.
 pub(crate) const STREAM_KEPT_WHEN_FULL: Duration = Duration::from_secs(10);
 /// Resources that one session or one `subscriptions/listen` may watch.
 pub(crate) const SUBSCRIPTIONS: usize = 1024;

@@ -37,11 +37,12 @@ use crate::{
     limits,
 };
 use ::http::{HeaderMap, StatusCode};
+use connected_client::ClientMode;
 use event_log::LogBudget;
 use pending_input::PendingInputs;
 use request_task::RunningRequest;
 use response::{ResponseContext, ResponseWriter};
-use session::{LegacySession, ResponseMode};
+use session::LegacySession;
 use sessions::{HttpSession, Sessions};
 use sse::SseConnections;
 use std::{
@@ -159,6 +160,7 @@ impl Server {
             self.terminate(&session);
         }
         self.inner.sessions.expire_streams(limits::STREAM_KEPT);
+        self.inner.sessions.make_room(&self.inner.log_budget);
         self.inner.pending_inputs.expire();
     }
 
@@ -240,17 +242,23 @@ impl Server {
         refusal: Option<ErrorObject>,
     ) -> Option<String> {
         let mut responses: Vec<String> = Vec::with_capacity(messages.len());
+        let mut receipts = Vec::new();
         for message in messages {
             match (message, &refusal) {
                 (Ok(Message::Request(request)), Some(error)) => {
                     responses.push(failure(Some(&request.id), error))
                 }
                 (Ok(Message::Request(request)), None) => {
-                    responses.push(self.batched(handler, legacy, request).await);
+                    let reply = self.batched(handler, legacy, request).await;
+                    responses.push(reply.text);
+                    receipts.extend(reply.receipt);
                 }
                 (Ok(message), _) => self.accept(legacy, &message),
                 (Err(rejection), _) => responses.push(rejection.response()),
             }
+        }
+        for receipt in receipts {
+            receipt.await;
         }
         (!responses.is_empty()).then(|| format!("[{}]", responses.join(",")))
     }
@@ -261,17 +269,17 @@ impl Server {
         handler: &dyn Handler,
         legacy: &Arc<LegacySession>,
         request: Request<'_>,
-    ) -> String {
+    ) -> Reply {
         let request = match legacy::parse(request, legacy, handler) {
             Ok(request) => request,
-            Err(reply) => return reply.text,
+            Err(reply) => return reply,
         };
         match legacy.in_flight.begin(&request.id) {
             Ok(guard) => {
-                let mut task = self.start_legacy(legacy, ResponseMode::Single, request, guard.token());
-                task.response().await.delivered().await.text
+                let mut task = self.start_legacy(legacy, ClientMode::ResponseOnly, request, guard.token());
+                task.response().await
             }
-            Err(error) => failure(Some(&request.id), &error),
+            Err(error) => Reply::error(StatusCode::OK, Some(&request.id), &error),
         }
     }
 

@@ -19,7 +19,7 @@ use std::{
     },
 };
 use tokio::{
-    sync::{mpsc, oneshot},
+    sync::{Semaphore, mpsc, oneshot},
     time::timeout,
 };
 use uuid::Uuid;
@@ -126,6 +126,8 @@ pub(super) struct ConnectedClient {
     /// `None` while a client of 2026-07-28 that was asked for input is away: notifications would come too late.
     // Invariant: never held across an await.
     options: Mutex<Option<RequestOptions>>,
+    /// One round of requests after the other: a person answers one form at a time.
+    asking: Semaphore,
     outgoing: mpsc::Sender<Outgoing>,
     /// Bytes of the messages in the channel.
     queued_bytes: AtomicUsize,
@@ -142,7 +144,8 @@ impl ConnectedClient {
         let (outgoing, receiver) = mpsc::channel(OUTBOX_MESSAGES + QUESTIONS_WAITING);
         let options = Mutex::new(Some(options));
         let queued_bytes = AtomicUsize::new(0);
-        (Arc::new(Self { capabilities, session, mode, options, outgoing, queued_bytes }), receiver)
+        let asking = Semaphore::new(1);
+        (Arc::new(Self { capabilities, session, mode, options, asking, outgoing, queued_bytes }), receiver)
     }
 
     /// The client waits for the response no longer: it was asked for input.
@@ -231,6 +234,8 @@ impl ConnectedClient {
         if refused.is_some() || requests.len() > QUESTIONS {
             return Err(unsupported);
         }
+        // Before the time limit: a round that waits for its turn uses none of its time.
+        let _turn = self.asking.acquire().await.map_err(|_closed| ClientRequestError::Gone)?;
         let responses = async {
             match &self.mode {
                 ClientMode::Legacy(session) => self.send_requests(&session.client_requests, &requests).await,

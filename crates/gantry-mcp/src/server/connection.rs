@@ -6,6 +6,7 @@
 
 use super::{
     Handler, Server, Session,
+    connected_client::ClientMode,
     dispatch::ModernClient,
     in_flight::{InFlightGuard, InFlightRequests, too_many},
     legacy,
@@ -13,11 +14,11 @@ use super::{
     modern, no_batches,
     notifications::NotificationFeed,
     request_task::{Next, RequestTask},
-    session::{LegacySession, ResponseMode},
+    session::LegacySession,
 };
 use crate::{
     ErrorObject,
-    envelope::{self, Id, Message, Request, failure},
+    envelope::{self, Batch, Id, Message, Request, failure},
     limits::{
         CONNECTION_LISTENS, MESSAGES_WAITING, STDIO_ANSWERS_WAITING, STDIO_CLOSE_TIMEOUT, STDIO_DRAIN,
         STDIO_IN_FLIGHT,
@@ -163,7 +164,7 @@ impl Connection {
                 }
                 Ok(())
             }
-            Ok(Message::Batch(_)) => self.batch(message).await,
+            Ok(Message::Batch(batch)) => self.batch(batch.into_owned()).await,
             Err(rejection) => self.send(rejection.response()).await,
         }
     }
@@ -184,7 +185,8 @@ impl Connection {
             Err(reply) => return Ok(Some(reply.text)),
         };
         let (slot, guard) = (self.slot()?, self.in_flight.begin(&request.id)?);
-        let task = self.server.start_legacy(legacy, ResponseMode::Stream, request, guard.token());
+        let mode = ClientMode::Legacy(Arc::clone(legacy));
+        let task = self.server.start_legacy(legacy, mode, request, guard.token());
         self.tasks.spawn(carry(task, guard, self.outgoing.clone(), slot));
         Ok(None)
     }
@@ -266,19 +268,16 @@ impl Connection {
     }
 
     /// Starts a batch, whose responses go out as one array.
-    async fn batch(&mut self, message: Vec<u8>) -> Result<(), ConnectionClosed> {
+    async fn batch(&mut self, batch: Batch<'static>) -> Result<(), ConnectionClosed> {
         let legacy = self.legacy.as_ref().map(|(legacy, _)| Arc::clone(legacy));
         let Some(legacy) = legacy.filter(|legacy| legacy.version.has_batches()) else {
             return self.send(failure(None, &no_batches())).await;
         };
         let (server, handler, outgoing) =
             (self.server.clone(), Arc::clone(&self.handler), self.outgoing.clone());
-        let respond = async move |refusal: Option<ErrorObject>| {
-            let Ok(Message::Batch(batch)) = envelope::read(&message) else { return None };
-            match batch.messages() {
-                Ok(messages) => server.batch(&*handler, &legacy, messages, refusal).await,
-                Err(error) => Some(failure(None, &error)),
-            }
+        let respond = async move |refusal: Option<ErrorObject>| match batch.messages() {
+            Ok(messages) => server.batch(&*handler, &legacy, messages, refusal).await,
+            Err(error) => Some(failure(None, &error)),
         };
         match self.slot() {
             Ok(slot) => {

@@ -31,7 +31,10 @@ pub(super) fn write(
 ) -> Result<(), ErrorObject> {
     let result = result.trim_ascii();
     let Some(members) = Object::split(result) else {
-        return Err(ErrorObject::new(code::INTERNAL_ERROR, "the server's result is not an object"));
+        return Err(ErrorObject::new(
+            code::INTERNAL_ERROR,
+            "the server's result is not an object, or it is nested too deep to be read",
+        ));
     };
     check_result_type(&members, context)?;
     if context.version.is_modern() {

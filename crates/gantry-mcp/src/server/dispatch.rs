@@ -8,7 +8,7 @@ use super::{
     pending_input::{ParkKey, Resumed},
     request::ParsedRequest,
     request_task::{RequestTask, RunningRequest},
-    session::{LegacySession, ResponseMode},
+    session::LegacySession,
 };
 use crate::{ErrorObject, envelope::Request};
 use std::sync::Arc;
@@ -28,14 +28,10 @@ impl Server {
     pub(super) fn start_legacy(
         &self,
         legacy: &Arc<LegacySession>,
-        mode: ResponseMode,
+        mode: ClientMode,
         request: ParsedRequest,
         cancel: CancellationToken,
     ) -> RequestTask {
-        let mode = match mode {
-            ResponseMode::Stream => ClientMode::Legacy(Arc::clone(legacy)),
-            ResponseMode::Single => ClientMode::ResponseOnly,
-        };
         let ParsedRequest { id, operation, options } = request;
         let channel = ConnectedClient::new(Arc::clone(&legacy.capabilities), legacy.number, mode, options);
         let session = Arc::clone(&legacy.session);

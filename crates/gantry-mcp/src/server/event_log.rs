@@ -5,10 +5,10 @@
 //!
 //! Requests to the client and responses are kept for replay after they were sent while there is room; before, they are
 //! kept while their request runs, regardless of limits. Other messages are not replayed. When the events of all sessions
-//! are too large, streams that have ended are dropped early.
+//! are too large, streams that have ended are dropped early, the oldest first.
 
 use super::{body::event, connected_client::Delivery, handler::Receipt};
-use crate::limits::{RETRY_MS, SESSION_STREAMS, STREAM_BYTES, STREAM_EVENTS};
+use crate::limits::{RETRY_MS, SESSION_STREAMS, STREAM_BYTES, STREAM_EVENTS, STREAM_KEPT_WHEN_FULL};
 use bytes::Bytes;
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -35,6 +35,11 @@ pub(super) struct LogBudget {
 impl LogBudget {
     pub(super) fn is_exceeded(&self) -> bool {
         self.used.load(Relaxed) > self.limit
+    }
+
+    /// Whether so much is free that it takes a while until the limit is exceeded again.
+    pub(super) fn has_room(&self) -> bool {
+        self.used.load(Relaxed) <= self.limit - self.limit / 64
     }
 }
 
@@ -149,6 +154,21 @@ impl EventLogs {
         }
     }
 
+    /// The streams that may make room for others, and when they ended.
+    pub(super) fn surplus(&self) -> Vec<(Instant, u64)> {
+        let state = self.lock();
+        let ended = state.streams.iter().filter_map(|(id, stream)| Some((stream.surplus_since()?, *id)));
+        ended.collect()
+    }
+
+    /// Drops a stream, unless a client has come back to it.
+    pub(super) fn drop_surplus(&self, stream: u64) {
+        let mut state = self.lock();
+        if state.streams.get(&stream).is_some_and(|stream| stream.surplus_since().is_some()) {
+            self.remove(&mut state, stream);
+        }
+    }
+
     /// A reader of the events after a position. It replaces the current reader of the stream.
     pub(super) fn read(self: &Arc<Self>, position: EventPosition) -> Option<EventReader> {
         let mut state = self.lock();
@@ -232,6 +252,14 @@ impl Stream {
         }
     }
 
+    /// When the stream ended, if it keeps events that no client is about to read.
+    fn surplus_since(&self) -> Option<Instant> {
+        // Every reader holds `changed`.
+        let has_reader = Arc::strong_count(&self.changed) > 1;
+        let is_surplus = |ended: &Instant| !has_reader || ended.elapsed() > STREAM_KEPT_WHEN_FULL;
+        self.ended.filter(is_surplus).filter(|_| !self.events.is_empty())
+    }
+
     fn is_removable(&self, event: &Event) -> bool {
         event.number <= self.sent || event.delivery == Delivery::BestEffort
     }
@@ -260,7 +288,7 @@ enum Poll {
 impl EventReader {
     /// Waits for the next event; `None` at the end of the stream, or when another reader has replaced this one.
     ///
-    /// Cancel-safety: nothing is lost when the future is dropped, but a receipt that was being awaited.
+    /// Cancel-safety: nothing is lost when the future is dropped; a receipt that was being awaited goes on.
     pub(super) async fn next(&mut self) -> Option<Bytes> {
         loop {
             let changed = Arc::clone(&self.changed);
@@ -269,8 +297,11 @@ impl EventReader {
             changed.as_mut().enable();
             match self.poll() {
                 Poll::Event { number, bytes, receipt } => {
-                    if let Some(receipt) = receipt {
-                        receipt.await;
+                    // In a task of its own: the event can be read again, its receipt cannot be taken again.
+                    if let Some(receipt) = receipt
+                        && tokio::spawn(receipt).await.is_err()
+                    {
+                        tracing::error!("it was not recorded that a client gets a response");
                     }
                     self.advance(number);
                     return Some(bytes);

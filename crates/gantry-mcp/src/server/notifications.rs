@@ -187,9 +187,12 @@ impl Source for SessionEvents {
 
 impl Drop for SessionEvents {
     fn drop(&mut self) {
+        // The next stream replaces the reader first and takes the feed then.
+        let mut feed = self.session.feed();
         if self.reader.is_current() {
-            *self.session.feed() = self.feed.take();
+            *feed = self.feed.take();
         }
+        drop(feed);
         self.server.inner.sessions.touch(&self.session);
     }
 }

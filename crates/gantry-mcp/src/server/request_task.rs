@@ -26,7 +26,7 @@ use tokio_util::{
 pub(super) struct RequestTask {
     pub(super) server: Server,
     pub(super) id: Id<'static>,
-    /// `None` once the response was written.
+    /// `None` once the request was parked: it waits for input without this task.
     pub(super) running: Option<Box<RunningRequest>>,
     /// Finds the request again while it waits for input; absent where it cannot wait for any.
     pub(super) park_key: Option<ParkKey>,
@@ -67,10 +67,11 @@ impl RequestTask {
                 Ok(Outgoing::Message(text, delivery)) => return Next::Message(text, delivery),
                 Ok(Outgoing::Released) => return Next::Released,
                 Ok(Outgoing::InputRequired(requests, responses)) => {
-                    // A round that timed out before it was sent needs no responses.
-                    let (Some(running), false) = (self.running.take(), responses.is_closed()) else {
+                    // A round that the work withdrew before it was sent needs no responses.
+                    if responses.is_closed() {
                         continue;
-                    };
+                    }
+                    let Some(running) = self.running.take() else { continue };
                     let parked = match self.park_key.take() {
                         Some(key) => {
                             self.server.inner.pending_inputs.park(key, running, &requests, responses)

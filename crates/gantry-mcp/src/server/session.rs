@@ -22,13 +22,6 @@ pub(super) struct LegacySession {
     pub(super) settings: SessionSettings,
 }
 
-/// Whether a legacy client can receive messages before the response to its request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ResponseMode {
-    Stream,
-    Single,
-}
-
 impl Server {
     /// Handles `initialize`. A connection that has a session already keeps it.
     pub(super) async fn handshake(

@@ -1,7 +1,10 @@
 //! The HTTP sessions of legacy clients: found by a random id, and only by the client that opened them.
 
 use super::{
-    event_log::EventLogs, handler::Handler, notifications::NotificationFeed, session::LegacySession,
+    event_log::{EventLogs, LogBudget},
+    handler::Handler,
+    notifications::NotificationFeed,
+    session::LegacySession,
 };
 use std::{
     collections::HashMap,
@@ -18,6 +21,9 @@ use uuid::Uuid;
 /// without end loses its own and not those of others.
 const MAX_IDENTITY_SHARE: usize = 4;
 
+/// The pause after a search that did not make enough room: looking at all sessions takes a millisecond.
+const SEARCH_PAUSE_MS: u64 = 1000;
+
 /// All open sessions, bounded in number.
 pub(super) struct Sessions {
     // Invariant: never held across an await; readers hold it for one look-up.
@@ -25,6 +31,8 @@ pub(super) struct Sessions {
     started: Instant,
     limit: usize,
     idle: Duration,
+    /// When it may be worth while to look for streams that make room, in milliseconds since `started`.
+    next_search: AtomicU64,
 }
 
 pub(super) struct HttpSession {
@@ -40,7 +48,8 @@ pub(super) struct HttpSession {
 
 impl Sessions {
     pub(super) fn new(limit: usize, idle: Duration) -> Self {
-        Self { entries: RwLock::default(), started: Instant::now(), limit: limit.max(1), idle }
+        let (started, next_search) = (Instant::now(), AtomicU64::new(0));
+        Self { entries: RwLock::default(), started, limit: limit.max(1), idle, next_search }
     }
 
     /// Adds a session and returns its id, and the session that was removed to make room.
@@ -109,6 +118,27 @@ impl Sessions {
         for session in self.entries.read().unwrap_or_else(PoisonError::into_inner).values() {
             session.logs.expire(kept);
         }
+    }
+
+    /// Drops streams that have ended, in all sessions and the oldest first, if the events exceed their budget.
+    pub(super) fn make_room(&self, budget: &LogBudget) {
+        if !budget.is_exceeded() || self.now() < self.next_search.load(Ordering::Relaxed) {
+            return;
+        }
+        let mut surplus = Vec::new();
+        for session in self.entries.read().unwrap_or_else(PoisonError::into_inner).values() {
+            let streams = session.logs.surplus().into_iter();
+            surplus.extend(streams.map(|(ended, stream)| (ended, stream, Arc::clone(&session.logs))));
+        }
+        surplus.sort_unstable_by_key(|(ended, ..)| *ended);
+        for (_, stream, logs) in surplus {
+            logs.drop_surplus(stream);
+            if budget.has_room() {
+                return;
+            }
+        }
+        // Clients are still to read the rest.
+        self.next_search.store(self.now() + SEARCH_PAUSE_MS, Ordering::Relaxed);
     }
 
     /// Removes every session.

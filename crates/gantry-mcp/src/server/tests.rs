@@ -27,7 +27,7 @@ use crate::{
     raw,
 };
 use bytes::Bytes;
-use futures_util::{Stream, StreamExt as _};
+use futures_util::{FutureExt as _, Stream, StreamExt as _};
 use gantry_core::{CallRequest, json::write_string};
 use http::{HeaderMap, HeaderName, HeaderValue, Response};
 use std::{
@@ -233,6 +233,16 @@ impl Fake {
                     cancel.cancelled().await;
                 }
                 text(&heard)
+            }
+            // Withdraws a question that was asked, and another one before it is asked.
+            "withdraw" => {
+                tokio::select! {
+                    _ = audience.ask(vec![question("name", 0)]) => {}
+                    _ = self.gate.acquire() => {}
+                }
+                assert!(audience.ask(vec![question("name", 1)]).now_or_never().is_none());
+                self.begun.add_permits(1);
+                text("withdrawn")
             }
             "boom" => panic!("boom"),
             "needy" => {

@@ -4,17 +4,16 @@ use super::{SESSION_HEADER, prefers_events, refuse, takes_events};
 use crate::{
     ErrorObject, Version,
     envelope::Request,
-    limits::{SESSION_IN_FLIGHT, STREAM_AFTER, STREAM_KEPT_WHEN_FULL},
+    limits::{SESSION_IN_FLIGHT, STREAM_AFTER},
     server::{
         Body, EventStream, Handler, Server,
         body::Source,
-        connected_client::Delivery,
+        connected_client::{ClientMode, Delivery},
         event_log::{EventLogs, EventPosition, EventReader, SESSION_STREAM},
         in_flight::{InFlightGuard, InFlightRequests},
         legacy,
         notifications::{NotificationFeed, SessionEvents},
         request_task::{Next, RequestTask},
-        session::ResponseMode,
         sessions::HttpSession,
     },
 };
@@ -42,9 +41,9 @@ impl Server {
             Err(error) => return refuse(StatusCode::OK, Some(&request.id), &error),
         };
         let (mode, wait) = if takes_events(headers) {
-            (ResponseMode::Stream, STREAM_AFTER)
+            (ClientMode::Legacy(Arc::clone(&session.legacy)), STREAM_AFTER)
         } else {
-            (ResponseMode::Single, Duration::MAX)
+            (ClientMode::ResponseOnly, Duration::MAX)
         };
         let mut task = self.start_legacy(&session.legacy, mode, request, guard.token());
         if prefers_events(headers) {
@@ -100,9 +99,7 @@ impl Server {
         drop(guard);
         session.logs.push(stream, &reply.text, Delivery::Required, reply.receipt);
         session.logs.end(stream);
-        if self.inner.log_budget.is_exceeded() {
-            self.inner.sessions.expire_streams(STREAM_KEPT_WHEN_FULL);
-        }
+        self.inner.sessions.make_room(&self.inner.log_budget);
         self.inner.sessions.touch(session);
     }
 

@@ -35,6 +35,15 @@ fn check(result: &str, kind: ResultKind, version: Version, expected: &str) {
 }
 
 #[test]
+fn a_result_that_is_nested_too_deep_is_refused_as_such() {
+    let nested = format!(r#"{{"a":{}{}}}"#, "[".repeat(10_000), "]".repeat(10_000));
+    for version in [Version::MODERN, Version::V2025_11_25] {
+        let refused = converted(&nested, ResultKind::Call, version).unwrap_err();
+        assert!(refused.message.contains("nested too deep"), "{}", refused.message);
+    }
+}
+
+#[test]
 fn a_modern_client_is_told_the_kind_and_who_answers() {
     let modern = Version::MODERN;
     let info = r#""_meta":{"io.modelcontextprotocol/serverInfo":{"name":"g"}}"#;

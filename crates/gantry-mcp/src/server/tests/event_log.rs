@@ -18,6 +18,7 @@ use std::{
     },
     time::Duration,
 };
+use tokio::{sync::Semaphore, time::timeout};
 
 /// Room for three messages of [`message`] and not for four.
 const ROOM: usize = 4000;
@@ -123,26 +124,75 @@ async fn questions_arrive_when_too_much_is_kept() {
 #[tokio::test(start_paused = true)]
 async fn streams_that_have_ended_make_room_in_all_sessions() {
     let server = Fake::full();
-    server.handler().gate.add_permits(3);
+    server.handler().gate.add_permits(1);
+    let session = handshake(&server, "guest", "2025-11-25").await;
+    let other = handshake(&server, "guest", "2025-11-25").await;
+    let logs = |session: &str| {
+        Arc::clone(&server.inner.sessions.find(session, &*server.client("guest")).unwrap().logs)
+    };
+    let (one, two) = (logs(&session), logs(&other));
+    let budget = &server.inner.log_budget;
+    // More than the room that is made at once.
+    let large = "x".repeat(REPLAY_BYTES / 50);
+    let recent = ended(&two, &large);
+    tokio::time::advance(Duration::from_secs(1)).await;
+    let newest = ended(&one, &large);
+    let awaited = one.open();
+    let mut waiting = reader(&one, awaited).unwrap();
+    one.push(awaited, "answer", Delivery::Required, None);
+    one.end(awaited);
+    let is_kept = |logs: &Arc<EventLogs>, stream| reader(logs, stream).is_some();
+    server.expire_idle();
+    assert!(is_kept(&two, recent) && is_kept(&one, newest), "there is room");
+    // The oldest makes room, whatever session it belongs to.
+    budget.used.fetch_add(REPLAY_BYTES + 1 - used(budget), Ordering::Relaxed);
+    server.expire_idle();
+    assert!(!is_kept(&two, recent) && is_kept(&one, newest));
+    // The end of a stream makes room too, and no client that waits for a response loses it.
+    budget.used.fetch_add(REPLAY_BYTES, Ordering::Relaxed);
     let tell = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"tell"}}"#;
-    let run = async |session: &str| {
-        let mut events = Events::of(answer(&server, &[("mcp-session-id", session)], tell).await);
-        let (id, _) = events.next().await.unwrap();
-        assert!(events.rest().await.last().unwrap().contains("told"));
-        id
-    };
-    let (one, two) =
-        (handshake(&server, "guest", "2025-11-25").await, handshake(&server, "guest", "2025-11-25").await);
-    let old = run(&one).await;
-    tokio::time::advance(STREAM_KEPT_WHEN_FULL + Duration::from_secs(1)).await;
-    let recent = run(&two).await;
+    let told = Events::of(answer(&server, &[("mcp-session-id", &other)], tell).await).rest().await;
+    assert!(told.last().unwrap().contains("told"), "{told:?}");
+    assert!(!is_kept(&one, newest));
+    assert_eq!(read(&mut waiting), ["answer"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_does_not_read_makes_room_after_a_while() {
+    let server = Fake::full();
+    let session = handshake(&server, "guest", "2025-11-25").await;
+    let logs = Arc::clone(&server.inner.sessions.find(&session, &*server.client("guest")).unwrap().logs);
+    let stream = ended(&logs, "answer");
+    let mut slow = reader(&logs, stream).unwrap();
     server.inner.log_budget.used.fetch_add(REPLAY_BYTES, Ordering::Relaxed);
-    Events::of(answer(&server, &[("mcp-session-id", &two)], tell).await).rest().await;
-    let status = |session: &str, id: &str| {
-        let sent = headers(&[("mcp-session-id", session), ("last-event-id", id)]);
-        server.get(&sent, &"guest").status().as_u16()
+    tokio::time::advance(STREAM_KEPT_WHEN_FULL).await;
+    server.expire_idle();
+    assert!(slow.is_current());
+    tokio::time::advance(Duration::from_secs(1)).await;
+    server.expire_idle();
+    assert!(!slow.is_current());
+    assert!(read(&mut slow).is_empty());
+}
+
+#[tokio::test]
+async fn a_receipt_goes_on_when_its_reader_leaves() {
+    let [session] = sessions(&budget(REPLAY_BYTES));
+    let stream = session.open();
+    let (receive, received) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
+    let receipt = {
+        let (receive, received) = (Arc::clone(&receive), Arc::clone(&received));
+        async move {
+            receive.acquire().await.unwrap().forget();
+            received.add_permits(1);
+        }
     };
-    assert_eq!((status(&one, &old), status(&two, &recent)), (400, 200));
+    session.push(stream, "answer", Delivery::Required, Some(Box::pin(receipt)));
+    let mut leaving = reader(&session, stream).unwrap();
+    assert!(leaving.next().now_or_never().is_none());
+    drop(leaving);
+    assert_eq!(read(&mut reader(&session, stream).unwrap()), ["answer"], "it is read again");
+    receive.add_permits(1);
+    timeout(Duration::from_secs(5), received.acquire()).await.unwrap().unwrap().forget();
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use super::{Fake, TOOLS, error_code, handshake, headers, post, said, shown};
 use bytes::Bytes;
-use std::fmt::Write as _;
+use std::{fmt::Write as _, sync::atomic::Ordering};
 
 /// The code that a body gets in a session of 2025-11-25, with its HTTP status.
 async fn refusal(body: &str) -> (String, i64) {
@@ -277,6 +277,26 @@ async fn a_batch_is_answered_as_one_array() {
         write!(codes, "{} {}; ", answer["id"], answer["error"]["code"]).unwrap();
     }
     assert_eq!(codes, "null -32600; null -32600; 2 -32600; ");
+}
+
+#[tokio::test]
+async fn the_responses_of_a_batch_are_received_together() {
+    let server = Fake::server();
+    let received = || server.handler().received.load(Ordering::SeqCst);
+    let session = handshake(&server, "guest", "2025-03-26").await;
+    let sent = [("mcp-session-id", session.as_str())];
+    let kept =
+        |id| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"kept"}}}}"#);
+    let batch = format!("[{},{}]", kept(1), kept(2));
+    let one_by_one = async {
+        server.handler().call_begun().await;
+        server.handler().gate.add_permits(1);
+        server.handler().call_begun().await;
+        assert_eq!(received(), 0, "the first response waits for the second");
+        server.handler().gate.add_permits(1);
+    };
+    let (answer, ()) = tokio::join!(post(&server, &sent, &batch), one_by_one);
+    assert_eq!((answer.matches("kept").count(), received()), (2, 2));
 }
 
 #[tokio::test]

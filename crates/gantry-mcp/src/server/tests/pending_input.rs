@@ -1,9 +1,14 @@
 //! Questions to clients of 2026-07-28: asked by a result, answered by the same request sent again.
 
-use super::{Events, Fake, TestServer, answer, error_code, headers, post, shown};
-use crate::limits::{PARKED_PER_IDENTITY, QUESTION_WAIT};
+use super::{Events, Fake, TestServer, answer, error_code, headers, post, question, shown};
+use crate::{
+    exchange::{Capabilities, ClientChannel as _},
+    limits::{PARKED_PER_IDENTITY, QUESTION_WAIT},
+    server::connected_client::{ClientMode, ConnectedClient, Outgoing, RequestOptions},
+};
 use bytes::Bytes;
 use serde_json::Value;
+use std::{sync::Arc, time::Duration};
 use tokio::time::advance;
 
 const FORMS: &str = r#"{"elicitation":{}}"#;
@@ -200,6 +205,40 @@ async fn answers_without_their_state_are_no_second_run() {
     state(&post(&server, &SENT, &call(1, ASK)).await);
     advance(QUESTION_WAIT).await;
     assert!(post(&server, &SENT, &bare(ASK, BOTH)).await.contains("complete"));
+}
+
+#[tokio::test]
+async fn a_question_that_was_withdrawn_before_it_was_asked_costs_no_outcome() {
+    let server = Fake::server();
+    let sent =
+        [("mcp-protocol-version", "2026-07-28"), ("mcp-method", "tools/call"), ("mcp-name", "withdraw")];
+    let params = r#""name":"withdraw""#;
+    let first = state(&post(&server, &sent, &call(1, params)).await);
+    server.handler().gate.add_permits(1);
+    server.handler().call_begun().await;
+    let again = retry(params, r#"{"name":{}}"#, &first);
+    let done = tokio::time::timeout(Duration::from_secs(5), post(&server, &sent, &again));
+    assert!(done.await.unwrap().contains("withdrawn"));
+    assert_eq!(runs(&server), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_behind_another_one_has_all_its_time() {
+    let (capabilities, mode) = (Capabilities::new(FORMS), ClientMode::Modern { may_ask_for_input: true });
+    let (client, mut outgoing) =
+        ConnectedClient::new(Arc::new(capabilities), 1, mode, RequestOptions::default());
+    let respond = async {
+        for round in 0..2 {
+            let Some(Outgoing::InputRequired(asked, responses)) = outgoing.recv().await else { panic!() };
+            assert!(asked[0].params.contains(&format!("name {round}")));
+            advance(QUESTION_WAIT - Duration::from_secs(1)).await;
+            assert!(outgoing.try_recv().is_err(), "one round after the other");
+            responses.send(vec![Ok("{}".to_owned())]).unwrap();
+        }
+    };
+    let ask = |round| client.ask(vec![question("name", round)]);
+    let (first, second, ()) = tokio::join!(ask(0), ask(1), respond);
+    assert!(first.is_ok() && second.is_ok());
 }
 
 #[tokio::test]
