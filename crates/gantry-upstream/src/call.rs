@@ -34,7 +34,7 @@ impl UpstreamServer {
             tried.push(picked.replica);
             let mut next = self.pick(&self.view.load(), &tried, Some(tool));
             if next.is_none() && has_ended && !std::mem::replace(&mut has_waited, true) {
-                next = self.pick_reconnected(Some(tool)).await;
+                next = self.pick_reconnected(Some(tool), &cx.cancel).await;
             }
             picked = next.ok_or_else(|| answer::to_fault(self, tool, error))?;
         };

@@ -128,7 +128,7 @@ impl UpstreamServer {
         let sessions = &at.ready.sessions;
         let open = || async {
             let target = self.target(replica, Protocol::Legacy, declared, sessions.changes.clone());
-            let connection = Arc::new(client::connect(&target, Protocol::Legacy).await?);
+            let connection = Arc::new(client::connect(&target, &mut Protocol::Legacy).await?);
             self.push_log_level(Some(&connection)).await;
             Ok::<_, UpstreamError>(Session { connection, listed: ArcSwapOption::empty() })
         };

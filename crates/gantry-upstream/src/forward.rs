@@ -39,7 +39,9 @@ impl UpstreamContext {
             ForwardMethod::ReadResource => self.read_resource(scope, request).await,
             ForwardMethod::GetPrompt => self.get_prompt(scope, request).await,
             ForwardMethod::Complete => self.complete(scope, request).await,
-            ForwardMethod::Subscribe => self.subscribe(scope, &string_param(&request.params, "uri")?).await,
+            ForwardMethod::Subscribe => {
+                self.subscribe(scope, &string_param(&request.params, "uri")?, &request.context.cancel).await
+            }
             ForwardMethod::Unsubscribe => {
                 self.unsubscribe(scope, &string_param(&request.params, "uri")?).await
             }
@@ -167,7 +169,7 @@ async fn send(server: &UpstreamServer, scope: &dyn RequestScope, request: Forwar
         let outcome = picked.ready.connection.request(&request).await;
         if matches!(outcome, Err(UpstreamError::NotSent(_)))
             && picked.ready.connection.has_ended()
-            && let Some(reconnected) = server.pick_reconnected(None).await
+            && let Some(reconnected) = server.pick_reconnected(None, &request.context.cancel).await
         {
             picked = reconnected;
             return picked.ready.connection.request(&request).await;
@@ -208,7 +210,7 @@ fn shorten(text: &str) -> String {
     text.chars().take(200).collect()
 }
 
-/// The error that a client gets for a error.
+/// The error that a client gets for a failed request.
 pub(crate) fn to_error_object(server: &UpstreamServer, error: UpstreamError) -> ErrorObject {
     let (id, mask) = (server.id(), |why| server.secrets.mask(why));
     let message = match error {

@@ -156,8 +156,12 @@ impl UpstreamServer {
     }
 
     /// The replica for a request that was not sent because its connection had ended: one that is ready, or the first that
-    /// reconnects at once. `None` if none does, or if the tool is another one there.
-    pub(crate) async fn pick_reconnected(&self, tool: Option<&Tool>) -> Option<Picked> {
+    /// reconnects at once. `None` if none does, if the tool is another one there, or if the request is cancelled.
+    pub(crate) async fn pick_reconnected(
+        &self,
+        tool: Option<&Tool>,
+        cancel: &CancellationToken,
+    ) -> Option<Picked> {
         let reconnected = async {
             loop {
                 let changed = self.view_changed.notified();
@@ -174,6 +178,7 @@ impl UpstreamServer {
         };
         tokio::select! {
             () = self.stop.cancelled() => None,
+            () = cancel.cancelled() => None,
             picked = timeout(self.settings.options.startup_timeout, reconnected) => picked.ok().flatten(),
         }
     }

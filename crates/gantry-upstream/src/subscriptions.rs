@@ -24,6 +24,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
 
 /// The result of requests that ask for nothing back.
 const DONE: &str = "{}";
@@ -164,7 +165,12 @@ fn count_down(counts: &mut HashMap<Resource, usize>, resource: &Resource) -> boo
 }
 
 impl UpstreamContext {
-    pub(crate) async fn subscribe(&self, scope: &dyn RequestScope, uri: &str) -> Answer {
+    pub(crate) async fn subscribe(
+        &self,
+        scope: &dyn RequestScope,
+        uri: &str,
+        cancel: &CancellationToken,
+    ) -> Answer {
         let target = self.find_resource(scope, uri)?;
         let (session, id, own) = (scope.session(), target.server.id(), &target.upstream_uri);
         if let Some(reason) = target.server.unavailable_reason() {
@@ -175,12 +181,15 @@ impl UpstreamContext {
         // Also if there is a subscription already: the server may be about to refuse the first one.
         let mut synced = target.server.sync_subscription(own, None).await;
         if matches!(synced, Err(UpstreamError::NotSent(_)))
-            && target.server.pick_reconnected(None).await.is_some()
+            && target.server.pick_reconnected(None, cancel).await.is_some()
         {
             synced = target.server.sync_subscription(own, None).await;
         }
         if let Err(failure) = synced {
-            self.subscriptions.unsubscribe(session, id, own);
+            if self.subscriptions.unsubscribe(session, id, own) {
+                // A connection may still want the resource, or another replica may have taken it.
+                target.server.sync_subscriptions(vec![own.as_str().into()], None).await;
+            }
             return Err(to_error_object(&target.server, failure));
         }
         Ok(DONE.to_owned())

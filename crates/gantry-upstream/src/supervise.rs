@@ -8,9 +8,9 @@ use crate::listing::Listing;
 use crate::replica::Replica;
 use crate::server::UpstreamServer;
 use crate::uri_map;
-use crate::view::{Ready, ReplicaState};
+use crate::view::{AT_ONCE, Ready, ReplicaState};
 use gantry_core::raw;
-use gantry_mcp::client::{self, Change, Connection, UpstreamError};
+use gantry_mcp::client::{self, Change, Connection, Protocol, UpstreamError};
 use gantry_provider::HealthStatus;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -43,18 +43,23 @@ const CLOSE: Duration = Duration::from_secs(5);
 pub(super) async fn keep_alive(server: Arc<UpstreamServer>, n: usize) {
     let Some(replica) = server.replicas.get(n) else { return };
     let supervisor = Supervisor { server: &server, n, replica };
+    let mut known = server.context.eras.last_spoken(&server.settings).await;
     let (mut failures, mut is_first) = (0_usize, true);
     loop {
+        let begun = Instant::now();
         // Cancel-safety: a start that is given up leaves nothing behind.
         let started = tokio::select! {
             () = server.stop.cancelled() => return,
-            started = supervisor.start(is_first) => started,
+            started = supervisor.start(is_first, &mut known) => started,
         };
         is_first = false;
         let was_up = started.is_ok();
-        let lost = match started {
-            Ok((connection, changes)) => supervisor.serve(&connection, changes, &mut failures).await,
-            Err(reason) => Some(reason),
+        let (lost, has_lost_session) = match started {
+            Ok((connection, changes)) => {
+                let lost = supervisor.serve(&connection, changes, &mut failures).await;
+                (lost, connection.has_lost_session())
+            }
+            Err(reason) => (Some(reason), false),
         };
         if server.stop.is_cancelled() {
             return;
@@ -64,8 +69,13 @@ pub(super) async fn keep_alive(server: Arc<UpstreamServer>, n: usize) {
             failures = 0;
             continue;
         };
-        let wait = wait_after(failures);
-        failures = failures.saturating_add(1);
+        // A server that forgets its sessions works.
+        let wait = if has_lost_session {
+            AT_ONCE.saturating_sub(begun.elapsed())
+        } else {
+            failures = failures.saturating_add(1);
+            wait_after(failures - 1)
+        };
         server.on_down(n, was_up, reason, wait);
         tokio::select! {
             () = server.stop.cancelled() => return,
@@ -87,11 +97,12 @@ struct Supervisor<'a> {
 type Started = (Arc<Connection>, mpsc::Receiver<Change>);
 
 impl Supervisor<'_> {
-    /// Connects and lists. The first attempt waits for its turn among the servers that start at once.
-    async fn start(&self, is_first: bool) -> Result<Started, String> {
+    /// Connects and lists. The first attempt waits for its turn among the servers that start at once. `known` is the era to
+    /// try first, now and afterwards.
+    async fn start(&self, is_first: bool, known: &mut Protocol) -> Result<Started, String> {
         let _turn = if is_first { self.server.context.starts.acquire().await.ok() } else { None };
         let limit = self.server.settings.options.startup_timeout;
-        let failure = match timeout(limit, self.connect()).await {
+        let failure = match timeout(limit, self.connect(known)).await {
             Ok(Ok(started)) => return Ok(started),
             Ok(Err(error)) => error.to_string(),
             Err(_) => format!("it was not ready within {} ms (startupTimeoutMs)", limit.as_millis()),
@@ -107,13 +118,13 @@ impl Supervisor<'_> {
         }
     }
 
-    async fn connect(&self) -> Result<Started, UpstreamError> {
+    async fn connect(&self, known: &mut Protocol) -> Result<Started, UpstreamError> {
         let Self { server, n, replica } = *self;
         let (settings, eras) = (&server.settings, &server.context.eras);
         let (protocol, declared) = (settings.options.protocol, settings.options.declared());
         let (sender, changes) = mpsc::channel(CHANGES);
         let target = server.target(replica, protocol, declared, sender.clone());
-        let connection = Arc::new(client::connect(&target, eras.last_spoken(settings).await).await?);
+        let connection = Arc::new(client::connect(&target, known).await?);
         eras.remember(settings, connection.info().version);
         let asked = Instant::now();
         let listing = Listing::fetch(&connection).await?;

@@ -1,5 +1,6 @@
 //! Tests of a server that has no connection: its status, and what calls are answered.
 
+mod forgetful;
 mod memory;
 
 use crate::answer;

@@ -12,6 +12,9 @@ use gantry_provider::{HealthStatus, clock};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// A replica that is tried again so soon is about to connect. Shorter than the backoff after a second failure.
+pub(super) const AT_ONCE: Duration = Duration::from_millis(500);
+
 /// A connection that is ready for requests.
 #[derive(Debug)]
 pub(super) struct Ready {
@@ -122,10 +125,10 @@ impl ServerView {
 
     /// Whether a replica connects now, or is about to because its connection has ended.
     pub(super) fn is_reconnecting(&self) -> bool {
-        let now = clock::now_us();
+        let soon = clock::now_us().saturating_add(i64::try_from(AT_ONCE.as_micros()).unwrap_or(i64::MAX));
         self.replicas.iter().any(|state| match &state.ready {
             Some(ready) => ready.connection.has_ended(),
-            None => state.retry_us.is_none_or(|retry| retry <= now),
+            None => state.retry_us.is_none_or(|retry| retry <= soon),
         })
     }
 

@@ -2,6 +2,7 @@
 
 use super::{
     handshake::{self, Handshake},
+    http,
     inner::{ConnectionInner, OutgoingRequest},
     subscriptions::{self, Subscriptions},
     tools::ToolCallHints,
@@ -18,11 +19,12 @@ use tokio_util::{
 
 /// Connects to a server: reaches it, finds out its era, and completes the handshake.
 ///
-/// `known` is the era that the server spoke last; it is tried first.
+/// `known` is the era that the server spoke last; it is tried first. Afterwards it is the one to try first next time,
+/// also if the future was dropped.
 ///
 /// # Errors
 /// Why the server cannot be used.
-pub async fn connect(target: &Target, known: Protocol) -> Result<Connection, UpstreamError> {
+pub async fn connect(target: &Target, known: &mut Protocol) -> Result<Connection, UpstreamError> {
     let limit = target.startup_timeout;
     let handshake = timeout(limit, handshake::connect(target, known)).await.unwrap_or_else(|_| {
         let limit = limit.as_millis();
@@ -149,6 +151,12 @@ impl Connection {
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.inner.dispatcher().has_ended()
+    }
+
+    /// Whether the connection has ended because the server no longer knows its session.
+    #[must_use]
+    pub fn has_lost_session(&self) -> bool {
+        self.has_ended() && self.inner.dispatcher().why_ended() == http::SESSION_LOST
     }
 
     /// Waits until the connection has ended, and returns why.

@@ -73,9 +73,9 @@ impl Dispatcher {
         if pending.closed {
             return Err(UpstreamError::NotSent(self.why_ended()));
         }
-        pending.add(id, own, PendingRequest { owner: owner.clone(), reply }).map_err(|many| {
-            UpstreamError::NotSent(format!("{many} are under way at {} already", self.target.name))
-        })?;
+        pending.add(id, own, PendingRequest { owner: owner.clone(), reply, is_task: false }).map_err(
+            |many| UpstreamError::NotSent(format!("{many} are under way at {} already", self.target.name)),
+        )?;
         drop(pending);
         Ok(RequestGuard { id, owner, outcome, is_cancellable: false, dispatcher: Arc::clone(self) })
     }

@@ -76,8 +76,8 @@ impl Duplex {
             () = call.cancel.cancelled() => return Err(UpstreamError::Canceled),
             sent = self.dispatcher.send(Some(call.id), text) => sent?,
         }
-        // A handshake cannot be cancelled.
-        request.is_cancellable = call.method != "initialize";
+        // A handshake cannot be cancelled: not even a cancellation may come before its end.
+        request.is_cancellable = !matches!(call.method, "initialize" | "server/discover");
         tokio::select! {
             biased;
             outcome = request.outcome() => outcome,

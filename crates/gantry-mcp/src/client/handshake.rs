@@ -17,6 +17,7 @@ use crate::{ErrorObject, Version, error::code, exchange::NoClient, raw};
 use http::{HeaderMap, HeaderValue};
 use std::{
     borrow::Cow,
+    mem,
     pin::pin,
     sync::{Arc, atomic::Ordering},
     time::Duration,
@@ -58,7 +59,21 @@ enum Era {
 }
 
 /// Reaches the server, and completes the handshake. `known` is the era that it spoke last.
-pub(super) async fn connect(target: &Target, known: Protocol) -> Result<Handshake, UpstreamError> {
+///
+/// Cancel-safety: `known` is then the era to try next.
+pub(super) async fn connect(target: &Target, known: &mut Protocol) -> Result<Handshake, UpstreamError> {
+    // A server that does not answer in time may not speak this era any more.
+    let last = mem::take(known);
+    let outcome = reach(target, last, known).await;
+    *known = match &outcome {
+        Ok(handshake) if handshake.info.version.is_modern() => Protocol::Modern,
+        Ok(_) => Protocol::Legacy,
+        Err(_) => last,
+    };
+    outcome
+}
+
+async fn reach(target: &Target, known: Protocol, next: &mut Protocol) -> Result<Handshake, UpstreamError> {
     let eras: &[Era] = match (target.protocol, known) {
         (Protocol::Modern, _) => &[Era::Modern],
         (Protocol::Legacy, _) => &[Era::Legacy],
@@ -71,7 +86,7 @@ pub(super) async fn connect(target: &Target, known: Protocol) -> Result<Handshak
         Transport::Stdio(_) | Transport::WebSocket { .. } | Transport::Tcp { .. } => {
             let half = target.startup_timeout / 2;
             let wait = if known == Protocol::Modern { half } else { half.min(PROBE_WAIT) };
-            over_stream(target, eras, wait).await?
+            over_stream(target, eras, wait, next).await?
         }
     };
     if !handshake.info.version.is_modern() {
@@ -93,7 +108,13 @@ async fn start_session(link: &Link, info: &UpstreamInfo) -> Result<(), UpstreamE
     Ok(())
 }
 
-async fn over_stream(target: &Target, eras: &[Era], wait: Duration) -> Result<Handshake, UpstreamError> {
+/// `next` is the era to try next if this is given up.
+async fn over_stream(
+    target: &Target,
+    eras: &[Era],
+    wait: Duration,
+    next: &mut Protocol,
+) -> Result<Handshake, UpstreamError> {
     let link = open(target).await?;
     let probed = match eras {
         [era] => return Ok(Handshake { info: handshake(&link, *era).await?, link }),
@@ -108,6 +129,7 @@ async fn over_stream(target: &Target, eras: &[Era], wait: Duration) -> Result<Ha
         // Some legacy servers end on a method that they do not know.
         Err(_) if eras.first() == Some(&Era::Modern) && link.dispatcher().has_ended() => {
             drop(link);
+            *next = Protocol::Legacy;
             let link = open(target).await?;
             Ok(Handshake { info: initialize(&link).await?, link })
         }

@@ -25,6 +25,9 @@ use std::sync::{Arc, Mutex};
 use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
+/// Why a connection ends whose session is not known any more.
+pub(super) const SESSION_LOST: &str = "the server does not know the session any more";
+
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
@@ -150,9 +153,8 @@ impl HttpLink {
         request.is_cancellable = false;
         match outcome {
             Err(TransportError::Http(response)) if response.is_session_expired(call.own) => {
-                let reason = "the server does not know the session any more";
-                session.dispatcher.refuse_requests(reason);
-                Err(UpstreamError::NotSent(reason.into()).into())
+                session.dispatcher.refuse_requests(SESSION_LOST);
+                Err(UpstreamError::NotSent(SESSION_LOST.into()).into())
             }
             outcome => outcome,
         }
@@ -169,10 +171,13 @@ impl HttpLink {
         tokio::spawn(background::run(Arc::clone(&self.session)));
     }
 
-    /// Deletes the session. Requests in a session that the server does not know go on: each gets its own answer.
+    /// Deletes the session. After a loss, other requests may still run in it: each gets its own answer, and the session
+    /// is deleted when the link is dropped.
     pub(super) async fn close(&self) {
         let dispatcher = &self.session.dispatcher;
-        let was_open = !dispatcher.has_ended();
+        if dispatcher.has_ended() {
+            return;
+        }
         dispatcher.refuse_requests("the connection was closed");
         // A call cannot be cancelled in a deleted session.
         dispatcher.queue.close();
@@ -184,9 +189,7 @@ impl HttpLink {
         {
             tracing::debug!(server = %dispatcher.target.name, "the session was not deleted in time");
         }
-        if was_open {
-            dispatcher.end("the connection was closed");
-        }
+        dispatcher.end("the connection was closed");
     }
 }
 

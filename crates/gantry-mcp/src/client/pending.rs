@@ -1,12 +1,12 @@
 //! The requests pending on one connection, and the client that a message of the server belongs to.
 //!
 //! A cancelled request may still run on the server, so its session counts as a possible recipient of unattributed
-//! messages until the server answers or [`CANCELLED_TTL`] has passed.
+//! messages until the server answers or [`CANCELLED_TTL`] has passed; for a task, until the connection ends.
 
 use super::{limits::MAX_IN_FLIGHT, types::UpstreamError};
 use crate::exchange::ClientChannel;
 use std::{
-    collections::{BTreeMap, HashSet},
+    collections::{BTreeMap, HashMap},
     sync::Arc,
     time::Duration,
 };
@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 pub(super) const MAX_OWN_IN_FLIGHT: usize = 64;
 /// How long a cancelled request is assumed to run, unless the server answers it before.
 pub(super) const CANCELLED_TTL: Duration = Duration::from_secs(10);
-/// Cancelled requests whose answers are recognised. With more than these, only [`CANCELLED_TTL`] ends the assumption.
+/// Cancelled requests that are told apart. With more than these, only [`CANCELLED_TTL`] ends the assumption.
 pub(super) const MAX_ORPHANS: usize = 4096;
 /// Stands for the requests beyond [`MAX_ORPHANS`]; no request has this id.
 const UNRECOGNISED: u64 = 0;
@@ -31,17 +31,17 @@ pub(super) struct PendingRequests {
     clients: BTreeMap<u64, PendingRequest>,
     /// Gantry's own requests. Limit: [`MAX_OWN_IN_FLIGHT`].
     own: BTreeMap<u64, PendingRequest>,
-    orphans: Option<Orphans>,
+    /// Requests whose clients no longer wait, while the server may still run them. Limit: [`MAX_ORPHANS`] and
+    /// [`UNRECOGNISED`].
+    orphans: HashMap<u64, Orphan>,
 }
 
-/// Requests whose clients no longer wait, while the server may still run them.
 #[derive(Debug)]
-struct Orphans {
-    /// Limit: [`MAX_ORPHANS`].
-    ids: HashSet<u64>,
-    /// Their session; `None` for several.
+struct Orphan {
+    /// `None` for several.
     session: Option<u64>,
-    until: Instant,
+    /// `None` for as long as the connection lasts.
+    until: Option<Instant>,
 }
 
 /// A request whose answer is waited for.
@@ -49,6 +49,8 @@ struct Orphans {
 pub(super) struct PendingRequest {
     pub(super) owner: RequestOwner,
     pub(super) reply: oneshot::Sender<Result<String, UpstreamError>>,
+    /// It stands for a running task, and the server does not know its id as one of a request.
+    pub(super) is_task: bool,
 }
 
 /// The client behind a pending request.
@@ -89,12 +91,7 @@ impl PendingRequests {
 
     /// The server has answered a request, or never got it.
     pub(super) fn complete(&mut self, id: u64) -> Option<PendingRequest> {
-        if let Some(orphans) = &mut self.orphans
-            && orphans.ids.remove(&id)
-            && orphans.ids.is_empty()
-        {
-            self.orphans = None;
-        }
+        self.orphans.remove(&id);
         self.remove(id)
     }
 
@@ -106,22 +103,37 @@ impl PendingRequests {
     /// Removes a request that the server may still run.
     pub(super) fn orphan(&mut self, id: u64) -> Option<PendingRequest> {
         let Some(request) = self.clients.remove(&id) else { return self.own.remove(&id) };
-        let (now, session) = (Instant::now(), Some(request.owner.client.session()));
-        let earlier = self.orphans.take().filter(|orphans| now < orphans.until);
-        let mut orphans = earlier.unwrap_or_else(|| Orphans { ids: HashSet::new(), session, until: now });
-        if orphans.session != session {
-            orphans.session = None;
+        if self.orphans.len() >= MAX_ORPHANS {
+            self.forget_expired();
         }
-        orphans.ids.insert(if orphans.ids.len() < MAX_ORPHANS { id } else { UNRECOGNISED });
-        orphans.until = now + CANCELLED_TTL;
-        self.orphans = Some(orphans);
+        let session = Some(request.owner.client.session());
+        let until = (!request.is_task).then(|| Instant::now() + CANCELLED_TTL);
+        if self.orphans.len() < MAX_ORPHANS {
+            self.orphans.insert(id, Orphan { session, until });
+        } else {
+            let others = self.orphans.entry(UNRECOGNISED).or_insert(Orphan { session, until });
+            others.session = others.session.filter(|other| Some(*other) == session);
+            others.until = others.until.and(until);
+        }
         Some(request)
+    }
+
+    fn forget_expired(&mut self) {
+        let now = Instant::now();
+        self.orphans.retain(|_, orphan| orphan.until.is_none_or(|until| now < until));
     }
 
     /// Removes all requests; the server may still run them.
     pub(super) fn orphan_all(&mut self) -> Vec<PendingRequest> {
         let ids: Vec<u64> = self.clients.keys().chain(self.own.keys()).copied().collect();
         ids.into_iter().filter_map(|id| self.orphan(id)).collect()
+    }
+
+    /// A pending request stands for a running task from now on.
+    pub(super) fn mark_task(&mut self, id: u64) {
+        if let Some(request) = self.clients.get_mut(&id) {
+            request.is_task = true;
+        }
     }
 
     pub(super) fn client(&self, id: u64) -> Option<Arc<dyn ClientChannel>> {
@@ -136,35 +148,37 @@ impl PendingRequests {
 
     /// The recipient of a message: the client of the request on whose stream it came (`origin`), or else of the only
     /// session that the server may be working for.
-    pub(super) fn recipient(&self, origin: Option<u64>) -> Recipient {
+    pub(super) fn recipient(&mut self, origin: Option<u64>) -> Recipient {
         if let Some(request) = origin.and_then(|id| self.clients.get(&id)) {
             return Recipient::Client(request.owner.clone());
         }
-        let now = Instant::now();
-        let orphans = self.orphans.as_ref().filter(|orphans| now < orphans.until);
-        let is_idle = self.clients.is_empty() && orphans.is_none();
+        self.forget_expired();
+        let is_idle = self.clients.is_empty() && self.orphans.is_empty();
         match origin {
             Some(id) if is_idle && self.own.contains_key(&id) => Recipient::None,
             None if is_idle => Recipient::None,
-            None => self.only_session(orphans).map_or(Recipient::Ambiguous, Recipient::Client),
+            None => self.only_session().map_or(Recipient::Ambiguous, Recipient::Client),
             Some(_) => Recipient::Ambiguous,
         }
     }
 
     /// The owner of the newest request, if all requests and orphans are of its session.
-    fn only_session(&self, orphans: Option<&Orphans>) -> Option<RequestOwner> {
+    fn only_session(&self) -> Option<RequestOwner> {
         let newest = &self.clients.values().next_back()?.owner;
         let session = newest.client.session();
         let is_only = self.clients.values().all(|request| request.owner.client.session() == session)
-            && orphans.is_none_or(|orphans| orphans.session == Some(session));
+            && self.orphans.values().all(|orphan| orphan.session == Some(session));
         is_only.then(|| newest.clone())
     }
 
-    /// The only request of a client, or else the only one of Gantry's own.
+    /// The only request of a client, or else the only one of Gantry's own. Tasks are not answered.
     pub(super) fn only(&self) -> Option<u64> {
-        let requests = if self.clients.is_empty() { &self.own } else { &self.clients };
-        let mut ids = requests.keys();
-        ids.next().filter(|_| ids.next().is_none()).copied()
+        let of_clients = self.clients.iter().filter(|(_, request)| !request.is_task).map(|(id, _)| *id);
+        let mut ids: Vec<u64> = of_clients.take(2).collect();
+        if ids.is_empty() {
+            ids = self.own.keys().copied().take(2).collect();
+        }
+        if let [id] = *ids { Some(id) } else { None }
     }
 
     pub(super) fn contains(&self, id: u64) -> bool {

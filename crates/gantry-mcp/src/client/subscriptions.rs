@@ -5,7 +5,7 @@ use super::{
     connection::Connection,
     inner::ConnectionInner,
     limits::{ACKNOWLEDGE, BACKGROUND_FAILURES, MAX_SUBSCRIPTIONS, REOPEN, STREAM_WAS_WELL},
-    transport::TransportError,
+    transport::{HttpErrorResponse, TransportError},
     types::UpstreamError,
 };
 use crate::{
@@ -130,6 +130,8 @@ struct SubscriptionTask {
     open: Option<Stream>,
     /// The resources that the server took last.
     accepted: BTreeSet<String>,
+    /// The server refused several new resources together.
+    one_by_one: bool,
     /// When the wanted stream is tried again, if it is not open.
     retry: Option<Instant>,
     pause: Duration,
@@ -151,6 +153,7 @@ pub(super) async fn run(inner: Arc<ConnectionInner>) {
         inner,
         open: None,
         accepted: BTreeSet::new(),
+        one_by_one: false,
         retry: Some(Instant::now()),
         pause: REOPEN[0],
         failures: 0,
@@ -176,36 +179,45 @@ pub(super) async fn run(inner: Arc<ConnectionInner>) {
 }
 
 impl SubscriptionTask {
-    /// Opens a stream for these resources. New resources that the server refuses are not wanted any more.
-    async fn apply(&mut self, uris: BTreeSet<String>) {
+    /// Opens a stream for these resources. A new resource that the server refuses is not wanted any more; several that
+    /// it refuses together are added one by one.
+    async fn apply(&mut self, mut uris: BTreeSet<String>) {
+        let mut new: Vec<String> = uris.difference(&self.accepted).cloned().collect();
+        let has_more = self.one_by_one && new.len() > 1;
+        if has_more {
+            new.truncate(1);
+            uris.retain(|uri| self.accepted.contains(uri) || new.contains(uri));
+        }
         let Err(error) = self.open(&uris).await else {
-            (self.accepted, self.retry) = (uris, None);
+            (self.accepted, self.one_by_one, self.retry) = (uris, has_more, has_more.then(Instant::now));
             return;
         };
-        let is_refused = is_refusal(&error);
-        self.retry_later(Some(&error.into()), is_refused);
-        if !is_refused {
+        if !self.retry_later(Some(error)) {
             return;
         }
-        let refused: BTreeSet<String> = uris.difference(&self.accepted).cloned().collect();
-        if !refused.is_empty() {
-            let server = &self.inner.dispatcher().target.name;
-            tracing::warn!(%server, ?refused, "the server refuses subscriptions to resources");
-            self.inner.subscriptions.wanted.send_modify(|uris| uris.retain(|uri| !refused.contains(uri)));
-        } else if self.open.is_none() && !uris.is_empty() {
-            // One of the resources may be the reason; the lists do not depend on it.
-            self.open(&BTreeSet::new()).await.unwrap_or_default();
+        match &*new {
+            [] if self.open.is_none() && !uris.is_empty() => {
+                // One of the resources may be the reason; the lists do not depend on it.
+                self.open(&BTreeSet::new()).await.unwrap_or_default();
+            }
+            [] => {}
+            [refused] => {
+                let server = &self.inner.dispatcher().target.name;
+                tracing::warn!(%server, refused, "the server refuses the subscription to a resource");
+                self.inner.subscriptions.wanted.send_if_modified(|uris| uris.remove(refused));
+            }
+            _ => (self.one_by_one, self.retry) = (true, Some(Instant::now())),
         }
     }
 
     /// Opens a stream. The old one is closed when the new one is open, and stays when that fails.
     async fn open(&mut self, uris: &BTreeSet<String>) -> Result<(), TransportError> {
         let Some(params) = self.inner.filter(uris) else {
-            self.open = None;
+            self.close();
             return Ok(());
         };
         let inner = Arc::clone(&self.inner);
-        let dispatcher = self.inner.dispatcher();
+        let dispatcher = Arc::clone(self.inner.dispatcher());
         // An acknowledgement that came late is of an earlier stream.
         dispatcher.acknowledged.notified().now_or_never();
         let mut request: BoxFuture<'static, _> = Box::pin(async move { inner.listen(&params).await });
@@ -214,7 +226,10 @@ impl SubscriptionTask {
         loop {
             tokio::select! {
                 biased;
-                _ = end_of(&mut self.open) => (self.open, self.missed) = (None, true),
+                _ = end_of(&mut self.open) => {
+                    self.close();
+                    self.missed = true;
+                }
                 outcome = &mut request => {
                     let what = "the server ended the subscription at once";
                     return Err(outcome.err().unwrap_or_else(|| UpstreamError::OutcomeUnknown(what.into()).into()));
@@ -230,25 +245,28 @@ impl SubscriptionTask {
         Ok(())
     }
 
-    fn on_end(&mut self, outcome: Result<String, TransportError>) {
-        let stream = self.open.take();
+    fn close(&mut self) -> Option<Stream> {
         self.inner.subscriptions.open.send_replace(BTreeSet::new());
-        if stream.is_some_and(|stream| stream.opened.elapsed() >= STREAM_WAS_WELL) {
+        self.open.take()
+    }
+
+    fn on_end(&mut self, outcome: Result<String, TransportError>) {
+        if self.close().is_some_and(|stream| stream.opened.elapsed() >= STREAM_WAS_WELL) {
             (self.pause, self.failures) = (REOPEN[0], 0);
         }
         self.missed = true;
-        let error = outcome.err();
-        let is_refused = error.as_ref().is_some_and(is_refusal);
-        self.retry_later(error.map(UpstreamError::from).as_ref(), is_refused);
+        self.retry_later(outcome.err());
     }
 
-    /// Decides whether and when to open a stream again.
-    fn retry_later(&mut self, error: Option<&UpstreamError>, is_refused: bool) {
+    /// Decides whether and when to open a stream again. Returns whether the server refuses it.
+    fn retry_later(&mut self, error: Option<TransportError>) -> bool {
         let dispatcher = self.inner.dispatcher();
         let server = &dispatcher.target.name;
-        self.failures = if is_refused { 0 } else { self.failures + 1 };
+        let is_refused = error.as_ref().is_some_and(is_refusal);
+        let is_reached = is_refused || matches!(error, Some(TransportError::Http(_)));
+        self.failures = if is_reached { 0 } else { self.failures + 1 };
         self.retry = Some(Instant::now() + self.pause);
-        match error {
+        match &error.map(UpstreamError::from) {
             Some(UpstreamError::Rpc(error)) if error.code == code::METHOD_NOT_FOUND => {
                 tracing::warn!(%server, %error, "the server has no subscriptions/listen");
                 self.retry = None;
@@ -264,14 +282,17 @@ impl SubscriptionTask {
             None => tracing::debug!(%server, "the server ended a subscription"),
         }
         self.pause = (self.pause * 2).min(REOPEN[1]);
+        is_refused
     }
 }
 
-/// Whether the server was reached and refused the request.
+/// Whether the server was reached and refused the request, and not because of the moment.
 fn is_refusal(error: &TransportError) -> bool {
     match error {
         TransportError::Upstream(error) => matches!(error, UpstreamError::Rpc(_)),
-        TransportError::Http(response) => response.error.is_some() || response.status.is_client_error(),
+        TransportError::Http(HttpErrorResponse { status, error, .. }) => {
+            error.is_some() || status.is_client_error() && !matches!(status.as_u16(), 408 | 429)
+        }
     }
 }
 

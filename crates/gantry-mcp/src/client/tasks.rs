@@ -21,7 +21,23 @@ impl ConnectionInner {
         // The server also works between two polls, and its messages then belong to the client of the task.
         let id = self.dispatcher().next_id();
         let running = self.dispatcher().register(id, client, false)?;
+        self.dispatcher().pending().mark_task(id);
+        let mut guard = TaskGuard { inner: Arc::clone(self), running, has_ended: false, cancel: None };
         let start = OutgoingRequest { params: &params, progress_token: Some(id), ..request };
+        let outcome = self.run_task(request, start, &mut guard).await;
+        guard.has_ended = matches!(outcome, Ok(_) | Err(UpstreamError::Rpc(_) | UpstreamError::NotSent(_)));
+        if !matches!(outcome, Err(UpstreamError::Canceled)) {
+            guard.cancel = None;
+        }
+        outcome
+    }
+
+    async fn run_task(
+        &self,
+        request: OutgoingRequest<'_>,
+        start: OutgoingRequest<'_>,
+        guard: &mut TaskGuard,
+    ) -> Result<String, UpstreamError> {
         let started = self.request(start).await?;
         let Some(task) = raw::member(&started, "task").filter(|task| task.starts_with('{')) else {
             return Ok(started);
@@ -31,20 +47,9 @@ impl ConnectionInner {
             return Err(UpstreamError::OutcomeUnknown(what.into()));
         };
         let params = raw::object([("taskId", id)]);
-        let mut guard =
-            TaskGuard { inner: Arc::clone(self), running: Some(running), cancel: Some(params.clone()) };
+        guard.cancel = Some(params.clone());
         let outcome = self.finish_task(request, &params, task.to_owned()).await;
-        match outcome.map_err(UpstreamError::into_outcome_unknown) {
-            outcome @ (Ok(_) | Err(UpstreamError::Rpc(_))) => {
-                (guard.running, guard.cancel) = (None, None);
-                outcome
-            }
-            outcome @ Err(UpstreamError::OutcomeUnknown(_) | UpstreamError::NotSent(_)) => {
-                guard.cancel = None;
-                outcome
-            }
-            outcome @ Err(UpstreamError::Canceled) => outcome,
-        }
+        outcome.map_err(UpstreamError::into_outcome_unknown)
     }
 
     async fn finish_task(
@@ -73,20 +78,22 @@ fn poll_interval(task: &str) -> Duration {
     millis.map_or(POLL_DEFAULT, Duration::from_millis).clamp(POLL[0], POLL[1])
 }
 
-/// Dropped before the task is done, it cancels the task, which may still run for a while.
+/// Dropped before the task has ended, it cancels the task, which may still run for as long as the connection lasts.
 struct TaskGuard {
     inner: Arc<ConnectionInner>,
-    running: Option<RequestGuard>,
-    /// The params of `tasks/cancel`.
+    running: RequestGuard,
+    /// The server does not run the task.
+    has_ended: bool,
+    /// The params of `tasks/cancel`, once the task has an id.
     cancel: Option<String>,
 }
 
 impl Drop for TaskGuard {
     fn drop(&mut self) {
-        if let Some(running) = &self.running {
-            let error = UpstreamError::OutcomeUnknown("the task may still run".into());
-            self.inner.dispatcher().fail(running.id, error);
-        }
+        let mut pending = self.inner.dispatcher().pending();
+        let running = self.running.id;
+        drop(if self.has_ended { pending.complete(running) } else { pending.orphan(running) });
+        drop(pending);
         let (Some(params), Ok(runtime)) = (self.cancel.take(), tokio::runtime::Handle::try_current()) else {
             return;
         };

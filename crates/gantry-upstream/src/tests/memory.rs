@@ -2,10 +2,13 @@
 
 use super::*;
 use gantry_core::id::SessionId;
+use gantry_core::{Caller, Role};
 use gantry_mcp::client::{IoStreams, Spawn};
+use gantry_provider::server::RequestScope;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, duplex, split};
 use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
 
 /// What a server does with a request.
 enum Step {
@@ -87,6 +90,22 @@ fn plain(request: &Value) -> Value {
     }
 }
 
+/// A legacy server with these replicas, once it is ready.
+pub(super) async fn started_at(
+    context: &Arc<UpstreamContext>,
+    replicas: Vec<Replica>,
+) -> Arc<UpstreamServer> {
+    let mut settings = two_replicas(None);
+    settings.options.protocol = Protocol::Legacy;
+    let server = UpstreamServer::with_replicas(settings, context, |_, _, _| replicas);
+    Arc::clone(&server).start();
+    let mut changed = server.subscribe().unwrap();
+    while !server.has_settled() {
+        changed.changed().await.unwrap();
+    }
+    server
+}
+
 impl Memory {
     fn new(script: impl Fn(u64, &Value) -> Step + Send + Sync + 'static) -> Arc<Self> {
         Arc::new(Self {
@@ -104,17 +123,8 @@ impl Memory {
 
     /// The same for this observer.
     async fn started_for(self: &Arc<Self>, observer: Arc<dyn Observer>) -> Arc<UpstreamServer> {
-        let mut settings = two_replicas(None);
-        settings.options.protocol = Protocol::Legacy;
-        let replica = Replica::new("1".into(), Transport::Stdio(Arc::clone(self) as _), None);
-        let context = context(observer);
-        let server = UpstreamServer::with_replicas(settings, &context, |_, _, _| vec![replica]);
-        Arc::clone(&server).start();
-        let mut changed = server.subscribe().unwrap();
-        while !server.has_settled() {
-            changed.changed().await.unwrap();
-        }
-        server
+        let transport = Transport::Stdio(Arc::clone(self) as _);
+        started_at(&context(observer), vec![Replica::new("1".into(), transport, None)]).await
     }
 
     /// How often a connection was asked this.
@@ -232,11 +242,30 @@ async fn a_request_whose_connection_ended_waits_for_the_next_one_if_that_is_trie
     let first = server.pick_any().unwrap();
     memory.drops.send_replace(());
     first.ready.connection.closed().await;
-    let next = server.pick_reconnected(None).await.expect("it reconnects at once");
+    let next = server.pick_reconnected(None, &CancellationToken::new()).await.expect("it reconnects at once");
     assert!(next.ready.number > first.ready.number);
     memory.drops.send_replace(());
     next.ready.connection.closed().await;
-    assert!(server.pick_reconnected(None).await.is_none(), "it waits before it tries again");
+    assert!(
+        server.pick_reconnected(None, &CancellationToken::new()).await.is_none(),
+        "it waits before it tries again"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_is_cancelled_does_not_wait_for_the_next_connection() {
+    let memory = Memory::new(|connection, request| match connection {
+        1 => Step::Answer(plain(request)),
+        _ => Step::Silence,
+    });
+    let server = memory.started().await;
+    memory.drops.send_replace(());
+    memory.has_connections(2).await;
+    let (cancel, begun) = (CancellationToken::new(), Instant::now());
+    cancel.cancel();
+    assert!(server.pick_reconnected(None, &cancel).await.is_none());
+    assert_eq!(begun.elapsed(), Duration::ZERO);
+    server.close().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -319,5 +348,54 @@ async fn two_sessions_that_subscribe_to_what_the_server_refuses_are_both_refused
         tokio::join!(server.sync_subscription("a:0", None), server.sync_subscription("a:0", None));
     assert!(first.is_err() && second.is_err(), "{first:?} {second:?}");
     assert_eq!(memory.count(1, "resources/subscribe"), 2);
+    server.close().await;
+}
+
+/// A caller that sees every server and has all the time.
+struct Unbounded(SessionId, Caller);
+
+impl RequestScope for Unbounded {
+    fn session(&self) -> SessionId {
+        self.0
+    }
+
+    fn caller(&self) -> &Caller {
+        &self.1
+    }
+
+    fn can_see(&self, _server: &dyn gantry_provider::Provider) -> bool {
+        true
+    }
+
+    fn timed_out<'a>(&'a self, _server: &'a str) -> BoxFuture<'a, Duration> {
+        Box::pin(std::future::pending())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_subscription_that_one_replica_refuses_is_taken_back_at_the_other() {
+    let accepts = Memory::new(|_, request| Step::Answer(plain(request)));
+    let refuses = Memory::new(|_, request| match request["method"].as_str() {
+        Some("resources/subscribe") => Step::Answer(json!(7)),
+        _ => Step::Answer(plain(request)),
+    });
+    let replica =
+        |memory: &Arc<Memory>| Replica::new("r".into(), Transport::Stdio(Arc::clone(memory) as _), None);
+    let context = context(Arc::<Changes>::default());
+    let server = started_at(&context, vec![replica(&accepts), replica(&refuses)]).await;
+    while server.connections().len() < 2 {
+        sleep(Duration::from_millis(1)).await;
+    }
+    let caller = Caller {
+        principal: "ann".into(),
+        role: Role::Agent,
+        agent: None,
+        project: "default".into(),
+        parent_agents: Arc::default(),
+    };
+    let scope = Unbounded(SessionId::generate(), caller);
+    context.subscribe(&scope, "gantry:s/a:b", &CancellationToken::new()).await.unwrap_err();
+    assert_eq!(accepts.count(1, "resources/subscribe"), 1);
+    assert_eq!(accepts.count(1, "resources/unsubscribe"), 1);
     server.close().await;
 }

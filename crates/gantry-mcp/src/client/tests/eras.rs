@@ -11,7 +11,11 @@ use std::{
     time::Duration,
 };
 
-async fn reached(stage: &Arc<Stage>, known: Protocol) -> Result<Connection, UpstreamError> {
+async fn reached(stage: &Arc<Stage>, mut known: Protocol) -> Result<Connection, UpstreamError> {
+    reached_or_learnt(stage, &mut known).await
+}
+
+async fn reached_or_learnt(stage: &Arc<Stage>, known: &mut Protocol) -> Result<Connection, UpstreamError> {
     let (target, _events) = target(Transport::Stdio(stage.clone()), Protocol::Auto);
     connect(&target, known).await
 }
@@ -31,6 +35,7 @@ enum Handshake {
     Answers,
     Refuses(i32),
     Exits,
+    IsSilent,
 }
 
 fn server(discovery: Discovery, handshake: Handshake) -> Arc<Stage> {
@@ -178,6 +183,52 @@ async fn a_server_that_needs_most_of_its_time_is_met_whether_its_era_is_known_or
         assert_eq!(version, Some(modern), "{discovery:?} {handshake:?} {known:?}: {outcome:?}");
         assert_eq!(slow.started.load(Ordering::Relaxed), 1, "{discovery:?} {handshake:?} {known:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_era_that_took_all_the_time_is_not_asked_for_first_again() {
+    use Discovery as D;
+    use Handshake as H;
+    for (start, discovery, handshake, known, next, modern) in [
+        // It ended of the question, and half of the time is too little for its second start.
+        (18, D::Exits, H::Answers, Protocol::Auto, Protocol::Legacy, false),
+        (18, D::Exits, H::Answers, Protocol::Modern, Protocol::Legacy, false),
+        (0, D::Answers, H::IsSilent, Protocol::Legacy, Protocol::Auto, true),
+    ] {
+        let server = slow_server(Duration::from_secs(start), discovery, handshake);
+        let mut learnt = known;
+        let outcome = reached_or_learnt(&server, &mut learnt).await;
+        assert!(outcome.is_err() && learnt == next, "{discovery:?} {known:?}: {learnt:?} {outcome:?}");
+        let connection = reached_or_learnt(&server, &mut learnt).await.unwrap();
+        assert_eq!(connection.info().version.is_modern(), modern, "{discovery:?} {known:?}");
+        assert_eq!(learnt == Protocol::Modern, modern, "{discovery:?} {known:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_era_stays_known_while_the_server_cannot_be_started() {
+    let broken = stage(async |_peer: Peer| {});
+    for known in [Protocol::Auto, Protocol::Legacy, Protocol::Modern] {
+        let mut learnt = known;
+        reached_or_learnt(&broken, &mut learnt).await.unwrap_err();
+        assert_eq!(learnt, known);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_cancellation_of_the_question_comes_before_the_end_of_the_handshake() {
+    let (told, mut seen) = tokio::sync::mpsc::channel(1);
+    let silent = stage(move |mut peer: Peer| {
+        let told = told.clone();
+        async move {
+            peer.expect("server/discover").await;
+            peer.handshake(json!({})).await;
+            told.send(()).await.unwrap();
+            peer.next().await;
+        }
+    });
+    let _connection = reached(&silent, Protocol::Auto).await.unwrap();
+    seen.recv().await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]

@@ -176,7 +176,7 @@ where
     F: Future<Output = ()> + Send + 'static,
 {
     let (target, events) = target(Transport::Stdio(stage(play)), Protocol::Legacy);
-    (connect(&target, Protocol::Auto).await.unwrap(), events)
+    (connect(&target, &mut Protocol::Auto).await.unwrap(), events)
 }
 
 /// A connection to a server of the newer era.
@@ -185,7 +185,7 @@ where
     F: Future<Output = ()> + Send + 'static,
 {
     let (target, events) = target(Transport::Stdio(stage(play)), Protocol::Modern);
-    (connect(&target, Protocol::Auto).await.unwrap(), events)
+    (connect(&target, &mut Protocol::Auto).await.unwrap(), events)
 }
 
 /// A played client.

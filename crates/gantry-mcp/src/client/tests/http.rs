@@ -176,7 +176,7 @@ async fn play(answer: impl Fn(&Got) -> Said + Send + Sync + 'static) -> (String,
 async fn reached(url: &str) -> (Result<Connection, UpstreamError>, Events) {
     let headers = vec![("X-Key".to_owned(), "k".to_owned())];
     let (target, events) = target(Transport::Http { url: url.to_owned(), headers }, Protocol::Auto);
-    (connect(&target, Protocol::Auto).await, events)
+    (connect(&target, &mut Protocol::Auto).await, events)
 }
 
 fn anyone() -> Arc<Client> {

@@ -166,6 +166,72 @@ async fn a_task_is_its_clients_between_two_looks_at_it() {
     events.lists_changed().await;
 }
 
+/// A question that comes after the client of a task has gone, while another session calls. The server answers the start of
+/// the task, or does not.
+async fn asked_after_a_task(is_started: bool) {
+    let (told, mut answers) = mpsc::channel(2);
+    let (connection, _events) = legacy(move |mut peer: Peer| {
+        let told = told.clone();
+        async move {
+            peer.handshake(json!({})).await;
+            let list = peer.expect("tools/list").await;
+            let slow = json!({"name": "slow", "execution": {"taskSupport": "required"}});
+            peer.answer(&list, json!({"tools": [slow]})).await;
+            let start = peer.expect("tools/call").await;
+            if is_started {
+                let task = json!({"taskId": "t", "status": "working", "pollInterval": 3_600_000});
+                peer.answer(&start, json!({"task": task})).await;
+                let cancel = peer.expect("tasks/cancel").await;
+                peer.answer(&cancel, json!({})).await;
+            } else {
+                peer.expect("notifications/cancelled").await;
+            }
+            let call = peer.expect("tools/call").await;
+            peer.send(form("q")).await;
+            told.send(peer.next().await.unwrap()).await.unwrap();
+            peer.answer(&call, json!({})).await;
+            peer.next().await;
+        }
+    })
+    .await;
+    connection.list(ListKind::Tools).await.unwrap();
+    let (one, _heard) = a_client(1, FORM, Ok(ACCEPT));
+    let (two, _heard) = a_client(2, FORM, Ok(ACCEPT));
+    let second = std::time::Duration::from_secs(1);
+    assert!(tokio::time::timeout(second, call("slow", one).by(&connection)).await.is_err());
+    tokio::time::sleep(CANCELLED_TTL * 2).await;
+    call("b", two.clone()).by(&connection).await.unwrap();
+    assert_eq!(answers.recv().await.unwrap()["error"]["code"], -32600, "{is_started}");
+    assert!(two.asked.lock().unwrap().is_empty(), "{is_started}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_of_a_task_that_was_given_up_reaches_no_other_session_however_late() {
+    asked_after_a_task(true).await;
+    asked_after_a_task(false).await;
+}
+
+#[tokio::test]
+async fn an_error_without_an_id_fails_the_poll_of_a_task() {
+    let (connection, _events) = legacy(async |mut peer: Peer| {
+        peer.handshake(json!({})).await;
+        let list = peer.expect("tools/list").await;
+        let slow = json!({"name": "slow", "execution": {"taskSupport": "required"}});
+        peer.answer(&list, json!({"tools": [slow]})).await;
+        let start = peer.expect("tools/call").await;
+        let task = json!({"taskId": "t", "status": "working", "pollInterval": 1});
+        peer.answer(&start, json!({"task": task})).await;
+        peer.expect("tasks/get").await;
+        peer.send(json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32603, "message": "no"}})).await;
+        peer.next().await;
+    })
+    .await;
+    connection.list(ListKind::Tools).await.unwrap();
+    let (one, _heard) = a_client(1, FORM, Ok(ACCEPT));
+    let outcome = call("slow", one).by(&connection).await;
+    assert!(matches!(outcome, Err(UpstreamError::OutcomeUnknown(_))), "{outcome:?}");
+}
+
 /// A dispatcher without a link.
 struct Bench {
     dispatcher: Arc<Dispatcher>,
@@ -228,6 +294,18 @@ async fn a_server_that_never_answers_what_was_withdrawn_is_doubted_for_a_while_o
     assert!(!bench.is_clear());
     tokio::time::advance(CANCELLED_TTL / 2).await;
     assert!(bench.is_clear(), "also of more than are kept");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_withdrawn_later_does_not_prolong_the_doubt_about_another_session() {
+    let bench = Bench::new();
+    drop(bench.request(1, false));
+    tokio::time::advance(CANCELLED_TTL / 2).await;
+    drop(bench.request(2, false));
+    let _live = bench.request(2, false);
+    assert!(!bench.is_clear());
+    tokio::time::advance(CANCELLED_TTL / 2).await;
+    assert!(bench.is_clear(), "only session 2 is left");
 }
 
 #[test]

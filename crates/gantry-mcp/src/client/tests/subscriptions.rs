@@ -1,6 +1,6 @@
 //! What a server says without being asked: one stream of the newer era, and resources that are watched in either.
 
-use super::fake::{Events, Peer, legacy, modern};
+use super::fake::{Peer, legacy, modern};
 use crate::client::{Connection, UpstreamError};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -26,11 +26,6 @@ async fn acknowledge(peer: &mut Peer, listen: &Value) {
 fn about(listen: &Value, method: &str) -> Value {
     let meta = json!({"io.modelcontextprotocol/subscriptionId": listen["id"]});
     json!({"jsonrpc": "2.0", "method": method, "params": {"_meta": meta}})
-}
-
-/// Waits until the server says that its tools are others.
-async fn tools_changed(events: &Events) {
-    events.lists_changed().await;
 }
 
 async fn watch(connection: &Connection, uri: &str) -> Result<(), UpstreamError> {
@@ -63,9 +58,30 @@ async fn a_resource_that_the_server_does_not_take_costs_nothing_else() {
     .await;
     let outcome = watch(&connection, "bad:").await;
     assert!(matches!(&outcome, Err(UpstreamError::Rpc(error)) if error.code == -32602), "{outcome:?}");
-    tools_changed(&events).await;
+    events.lists_changed().await;
     watch(&connection, "good:").await.unwrap();
-    tools_changed(&events).await;
+    events.lists_changed().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_several_new_resources_only_the_one_that_is_refused_is_lost() {
+    let (connection, _events) = modern(async |mut peer: Peer| {
+        peer.discovery(capabilities()).await;
+        while let Some(message) = peer.next().await {
+            let uris = &message["params"]["notifications"]["resourceSubscriptions"];
+            let is_bad = uris.as_array().is_some_and(|uris| uris.contains(&json!("bad:")));
+            match message["method"].as_str() {
+                Some("subscriptions/listen") if is_bad => peer.refuse(&message, -32602).await,
+                Some("subscriptions/listen") => acknowledge(&mut peer, &message).await,
+                _ => {}
+            }
+        }
+    })
+    .await;
+    let (a, bad, c) =
+        tokio::join!(watch(&connection, "a:"), watch(&connection, "bad:"), watch(&connection, "c:"));
+    assert!(matches!(&bad, Err(UpstreamError::Rpc(error)) if error.code == -32602), "{bad:?}");
+    a.and(c).unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -85,7 +101,7 @@ async fn a_server_that_refuses_to_be_listened_to_is_asked_again_without_the_reso
     })
     .await;
     assert!(matches!(watch(&connection, "a:").await, Err(UpstreamError::Rpc(_))));
-    tools_changed(&events).await;
+    events.lists_changed().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -119,7 +135,7 @@ async fn the_lists_are_heard_of_even_if_a_watched_resource_is_refused_later() {
     .await;
     watch(&connection, "a:").await.unwrap();
     // While no stream was open, something may have changed.
-    tools_changed(&events).await;
+    events.lists_changed().await;
     heard_again.recv().await.unwrap();
 }
 

@@ -96,6 +96,7 @@ async fn all_ways_to_say_that_a_session_is_not_known_are_understood() {
         assert!(connection.has_ended(), "{n}");
         // A server that only refuses the session may still keep it.
         connection.close().await;
+        drop(connection);
         until(&seen, 1, |got| got.verb == "DELETE" && got.header("mcp-session-id") == "s1").await;
     }
 }
@@ -133,10 +134,14 @@ async fn a_call_that_runs_in_a_session_that_is_forgotten_gets_its_own_answer() {
         let outcome = call("a", anyone()).by(&connection).await;
         assert!(matches!(outcome, Err(UpstreamError::NotSent(_))), "{outcome:?}");
         connection.close().await;
+        // It would end what runs in the session.
+        assert_eq!(count(&seen, |got| got.verb == "DELETE"), 0);
         gate.cancel();
     };
     let (outcome, ()) = tokio::join!(call("runs", anyone()).by(&connection), forgotten);
     assert_eq!(outcome.unwrap(), r#"{"ok":1}"#);
+    drop(connection);
+    until(&seen, 1, |got| got.verb == "DELETE").await;
 }
 
 #[tokio::test]

@@ -1,11 +1,12 @@
 //! The newer era, and finding out the era of an address.
 
-use super::{Got, empty, events, json_error, json_result, play, reached, said};
+use super::{Got, Said, empty, events, json_error, json_result, play, reached, said};
 use crate::client::{
     UpstreamError,
     tests::fake::{a_client, call_with, discovered},
 };
 use serde_json::json;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 #[tokio::test]
 async fn a_modern_server_gets_its_headers_with_every_request() {
@@ -65,4 +66,25 @@ async fn an_address_without_a_server_is_named_as_such() {
     );
     let verbs: Vec<String> = seen.lock().unwrap().iter().map(|got| got.verb.clone()).collect();
     assert_eq!(verbs, ["POST", "POST", "GET"]);
+}
+
+#[tokio::test]
+async fn a_server_that_is_busy_does_not_refuse_a_resource() {
+    for status in [408, 429] {
+        let busy = AtomicBool::new(true);
+        let (url, seen) = play(move |got| match got.method() {
+            "server/discover" => json_result(got, &discovered(&json!({"resources": {"subscribe": true}}))),
+            _ if busy.swap(false, Ordering::Relaxed) => empty(status),
+            _ => {
+                let meta = json!({"io.modelcontextprotocol/subscriptionId": got.body["id"]});
+                let method = "notifications/subscriptions/acknowledged";
+                Said { ends: false, ..events(&[json!({"method": method, "params": {"_meta": meta}})]) }
+            }
+        })
+        .await;
+        let connection = reached(&url).await.0.unwrap();
+        connection.watch("a:b", true).await.unwrap();
+        let listened = |got: &&Got| got.method() == "subscriptions/listen";
+        assert_eq!(seen.lock().unwrap().iter().filter(listened).count(), 2, "{status}");
+    }
 }
