@@ -74,7 +74,7 @@ struct Sum {
 impl Sum {
     /// Why operations were skipped.
     fn reasons(&self) -> String {
-        let line = |(reason, (first, count)): (&String, &(String, u64))| {
+        let line = |(reason, (first, count)): (&String, &(String, usize))| {
             format!("{count} × {reason}, such as {first}\n")
         };
         self.skipped.iter().map(line).collect()
