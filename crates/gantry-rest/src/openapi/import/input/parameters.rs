@@ -121,6 +121,9 @@ pub(crate) fn read<'a>(
 /// parameter instead.
 fn path_names<'a>(template: &'a str, all: &[NodeRef<'a>]) -> Result<Vec<&'a str>, String> {
     let (path, query) = path::split(template);
+    if !path::is_sent_whole(template) {
+        return Err("its path goes on after a list of parameters such as {?page}".to_owned());
+    }
     for part in [path, query] {
         let (opening, closing) = (part.matches('{').count(), path::placeholders(part).count());
         if opening != closing || path::placeholders(part).any(|name| name.is_empty() || name.contains('{')) {

@@ -145,6 +145,9 @@ fn rst_2_content_that_is_neither_json_nor_plain_is_refused() {
 fn headers_that_change_what_a_request_is_are_no_arguments() {
     let names = [
         "Cookie",
+        "Host",
+        "AUTHORIZATION",
+        "content-length",
         "Proxy-Connection",
         "X-HTTP-Method-Override",
         "x-http-method",
@@ -156,6 +159,9 @@ fn headers_that_change_what_a_request_is_are_no_arguments() {
         .map(|name| json!({"in": "header", "name": name, "required": true, "schema": string()}))
         .collect();
     assert_eq!(arguments(&post("/a", json!({"parameters": parameters}))), ["X-Trace!"]);
+    let header = |required| json!({"parameters": [{"in": "header", "name": "a b", "required": required}]});
+    assert_eq!(arguments(&post("/a", header(false))), [""; 0]);
+    assert_eq!(refused("/a", header(true)), "the parameter \"a b\" is required and no name of a header");
 }
 
 #[test]
