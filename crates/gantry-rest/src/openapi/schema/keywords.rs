@@ -133,6 +133,15 @@ fn is_nested(value: &Value) -> bool {
     value.is_array() || value.is_object()
 }
 
+/// Whether a schema states that its values are neither lists nor objects.
+pub(crate) fn is_scalar(node: NodeRef<'_>) -> bool {
+    let (types, choices) = (inferred_types(node), choices(node));
+    match types.is_empty() {
+        true => !choices.is_empty() && !choices.iter().any(is_nested),
+        false => !types.contains(&"array") && !types.contains(&"object"),
+    }
+}
+
 /// Adds the default, if it is short and of the right type.
 pub(super) fn insert_default(node: NodeRef<'_>, types: &[&str], out: &mut Map<String, Value>) {
     let default = node.get("default").map(|default| default.value).filter(|value| !value.is_null());
