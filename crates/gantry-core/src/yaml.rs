@@ -6,6 +6,7 @@
 use granit_parser::{Event, Marker, Parser, ScalarStyle, ScanError, Span, StrInput, Tag};
 use serde_json::Number;
 use std::collections::HashMap;
+use std::rc::Rc;
 
 /// How a text is read, and what it may cost.
 #[derive(Debug, Clone, Copy)]
@@ -89,7 +90,7 @@ const VALUE_BYTES: usize = 64;
 struct Reader<'a> {
     events: Parser<'a, StrInput<'a>>,
     options: Options,
-    anchors: HashMap<usize, Node>,
+    anchors: HashMap<usize, Rc<Node>>,
     values: usize,
     /// The bytes of all copies so far.
     copied: usize,
@@ -155,7 +156,7 @@ impl<'a> Reader<'a> {
         let node = Node { value, place: place(&span.start) };
         if let Some(id) = anchor {
             self.copy(&node, span)?;
-            self.anchors.insert(id, node.clone());
+            self.anchors.insert(id, Rc::new(node.clone()));
         }
         Ok(node)
     }
@@ -196,7 +197,7 @@ impl<'a> Reader<'a> {
             if let Some(id) = anchor {
                 let node = Node { value: Value::Text(key.clone()), place };
                 self.copy(&node, &span)?;
-                self.anchors.insert(id, node);
+                self.anchors.insert(id, Rc::new(node));
             }
             let (event, span) = self.next()?;
             entries.push(Entry { key, is_merge, place, node: self.node(event, &span, depth + 1)? });
@@ -213,7 +214,7 @@ impl<'a> Reader<'a> {
             return Err(self.too_deep(span));
         }
         self.count(values, span)?;
-        Ok(node)
+        Ok(Node::clone(&node))
     }
 
     fn count(&mut self, values: usize, span: &Span) -> Result<(), Error> {

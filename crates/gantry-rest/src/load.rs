@@ -91,15 +91,25 @@ pub fn files(path: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Whether a document may refer to others. A reference within it begins with `#`, in any quotes.
+/// Whether a document may refer to others. A reference within it begins with `#` in quotes (a comment has none), and an
+/// escape may spell a letter of `$ref`.
 fn refers_elsewhere(document: &[u8]) -> bool {
     const WORD: &[u8] = b"$ref";
+    let is_spelled = |text: &[u8]| {
+        let [b'\\', escape @ ..] = text else { return false };
+        matches!(escape, [b'x' | b'U' | b'\r' | b'\n', ..] | [b'u', b'0', b'0', b'2' | b'6' | b'7', ..])
+    };
+    if document.windows(6).any(is_spelled) {
+        return true;
+    }
     let mut rest = document;
     while let Some(at) = rest.windows(WORD.len()).position(|word| word == WORD) {
         rest = rest.get(at + WORD.len()..).unwrap_or_default();
-        let value =
-            rest.iter().find(|byte| !matches!(byte, b'"' | b'\'' | b':' | b' ' | b'\t' | b'\r' | b'\n'));
-        if value.is_some_and(|first| *first != b'#') {
+        let is_before = |byte: &u8| b"\"': \t\r\n".contains(byte);
+        let value = rest.iter().position(|byte| !is_before(byte)).unwrap_or(rest.len());
+        let (before, value) = rest.split_at(value);
+        let is_within = matches!((before.last(), value.first()), (Some(b'"' | b'\''), Some(b'#')));
+        if !value.is_empty() && !is_within {
             return true;
         }
     }

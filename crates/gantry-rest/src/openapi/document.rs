@@ -16,6 +16,9 @@ use std::collections::HashMap;
 use url::Url;
 use yaml::Read;
 
+/// Bytes of text that take one step.
+const STEP_BYTES: usize = 64;
+
 /// The versions of OpenAPI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Version {
@@ -40,7 +43,7 @@ pub struct Bundle {
     /// Bytes and values of all documents together.
     bytes: usize,
     nodes: usize,
-    /// Values that may still be read through a [`NodeRef`].
+    /// Steps that may still be taken to read values through a [`NodeRef`].
     steps: Cell<u64>,
     /// Notes for the user about the documents.
     pub(crate) warnings: Vec<String>,
@@ -129,7 +132,7 @@ impl Bundle {
         self.warnings.extend(warnings.into_iter().take(room).map(|warning| format!("{name}: {warning}")));
     }
 
-    /// Sets how many values may be read from now on.
+    /// Sets how many steps may be taken from now on.
     pub(crate) fn set_steps(&self, steps: u64) {
         self.steps.set(steps);
     }
@@ -143,9 +146,11 @@ impl Bundle {
         self.steps.get() == 0
     }
 
-    /// Takes a step. Returns whether one is left after it.
-    fn take_step(&self) -> bool {
-        self.steps.set(self.steps.get().saturating_sub(1));
+    /// Takes a step, and one more for each 64 bytes of the text that is read with it. Returns whether one is left after
+    /// them.
+    pub(crate) fn take_steps(&self, bytes: usize) -> bool {
+        let steps = u64::try_from(1 + bytes / STEP_BYTES).unwrap_or(u64::MAX);
+        self.steps.set(self.steps.get().saturating_sub(steps));
         !self.is_exhausted()
     }
 
@@ -166,7 +171,7 @@ impl Bundle {
     /// # Errors
     /// The reference leads nowhere, or to where it must not.
     pub(crate) fn find(&self, document: usize, reference: &str) -> Result<NodeRef<'_>, String> {
-        if !self.take_step() {
+        if !self.take_steps(reference.len()) {
             return Err("there are too many references".to_owned());
         }
         let found = self.follow(document, reference);

@@ -30,7 +30,7 @@ use url::Url;
 // Limit: warnings that are listed.
 pub(crate) const WARNINGS: usize = 100;
 
-// Limit: characters of the reason why an operation was skipped.
+// Limit: characters of the path of a skipped operation, and of the reason.
 const REASON_CHARS: usize = 500;
 
 /// The operations to import, and how the API is reached.
@@ -90,9 +90,9 @@ pub struct SkippedOperation {
 impl Import {
     fn skip(&mut self, method: String, path: &str, reason: &str) {
         if self.skipped.len() < SKIPPED_SHOWN {
-            // A reason may quote the document.
-            let reason = collapse(reason, REASON_CHARS);
-            self.skipped.push(SkippedOperation { method, path: path.to_owned(), reason });
+            // A reason may quote the document, and many methods may have the same long path.
+            let [path, reason] = [path, reason].map(|text| collapse(text, REASON_CHARS));
+            self.skipped.push(SkippedOperation { method, path, reason });
         }
     }
 }

@@ -16,6 +16,7 @@ mod references;
 mod text;
 
 pub(crate) use flatten::{Fields, fields, loose_fields};
+pub(crate) use keywords::is_scalar;
 pub(crate) use text::{collapse, without_comments};
 
 use crate::openapi::document::NodeRef;

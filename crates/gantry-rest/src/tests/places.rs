@@ -112,6 +112,24 @@ async fn rst_2_a_file_that_is_missing_is_waited_for_and_a_pipe_is_not() {
     assert!(format!("{:?}", api.tools()).contains("LATE"));
 }
 
+#[test]
+fn a_reference_is_known_however_it_is_spelled() {
+    let folder = tempfile::tempdir().unwrap();
+    let other = folder.path().canonicalize().unwrap().join("other.yaml");
+    for text in [
+        r#"{"openapi": "3.0.0", "a": {"\u0024ref": "other.yaml"}}"#,
+        r#"{"openapi": "3.0.0", "a": {"$r\u0065f": "other.yaml"}}"#,
+        "openapi: 3.0.0\na: {\"\\x24ref\": other.yaml}",
+        "openapi: 3.0.0\na:\n  ? \"$r\\\n    ef\"\n  : other.yaml",
+        "openapi: 3.0.0\na:\n  $ref: # within\n    other.yaml",
+        "openapi: 3.0.0\na:\n  $ref: '#/b'\nb:\n  $ref: other.yaml",
+    ] {
+        let root = folder.path().join("api.yaml");
+        std::fs::write(&root, text).unwrap();
+        assert!(files(&root).contains(&other), "{text}");
+    }
+}
+
 #[tokio::test]
 async fn a_document_that_cannot_be_had_is_named_once() {
     let server = Server::saying(answer("404 Not Found", "", "")).await;

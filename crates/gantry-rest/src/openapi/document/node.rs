@@ -4,9 +4,12 @@ use super::Bundle;
 use crate::openapi::limits::HOPS;
 use serde_json::Value;
 
+/// Bytes of text that take as long as an element of a list.
+const ITEM_BYTES: usize = 8;
+
 /// A value in a document. Cheap to copy.
 ///
-/// Each value that is read through it takes a step of the bundle. Without steps left, everything looks absent, so a caller
+/// Each value that is read through it takes steps of the bundle, more for a long text. Without steps left, everything looks absent, so a caller
 /// must not use what it read after [`Bundle::is_exhausted`].
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NodeRef<'a> {
@@ -22,12 +25,20 @@ impl<'a> NodeRef<'a> {
         Self { value, ..self }
     }
 
+    /// Takes the steps for a value and its key. Readers look through a whole list, such as `type` or `enum`.
+    fn take_steps(self, key: &str, value: Option<&Value>) -> bool {
+        let bytes = match value {
+            Some(Value::String(text)) => text.len(),
+            Some(Value::Array(items)) => items.len().saturating_mul(ITEM_BYTES),
+            None | Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_)) => 0,
+        };
+        self.bundle.take_steps(key.len().saturating_add(bytes))
+    }
+
     /// The member of this name, with its references not followed.
     pub(crate) fn get(self, key: &str) -> Option<Self> {
-        if !self.bundle.take_step() {
-            return None;
-        }
-        self.value.get(key).map(|value| self.with(value))
+        let value = self.value.get(key);
+        if self.take_steps(key, value) { value.map(|value| self.with(value)) } else { None }
     }
 
     /// The text under this name.
@@ -49,14 +60,15 @@ impl<'a> NodeRef<'a> {
     /// The members of an object; nothing for anything else.
     pub(crate) fn members(self) -> impl Iterator<Item = (&'a str, Self)> {
         let members = self.value.as_object().into_iter().flatten();
-        let members = members.take_while(move |_| self.bundle.take_step());
+        let members = members.take_while(move |(key, value)| self.take_steps(key, Some(value)));
         members.map(move |(key, value)| (key.as_str(), self.with(value)))
     }
 
     /// The elements of a list; nothing for anything else.
     pub(crate) fn elements(self) -> impl Iterator<Item = Self> {
         let elements = self.value.as_array().into_iter().flatten();
-        elements.take_while(move |_| self.bundle.take_step()).map(move |value| self.with(value))
+        let elements = elements.take_while(move |value| self.take_steps("", Some(value)));
+        elements.map(move |value| self.with(value))
     }
 
     /// The `$ref`, as it is written.

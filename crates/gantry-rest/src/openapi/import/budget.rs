@@ -11,9 +11,9 @@ use serde_json::Value;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-// Limit: values that may be read for one operation. The largest public one takes 105,000.
+// Limit: steps to read one operation. The largest public one takes 105,000.
 const OPERATION_STEPS: u64 = 500_000;
-// Limit: values that may be read for all operations: this many for each, or `STEPS` if that is more. The largest public
+// Limit: steps to read all operations: this many for each, or `STEPS` if that is more. The largest public
 // document takes 2,300 for each of its 22,000 operations.
 const STEPS_EACH: u64 = 5_000;
 const STEPS: u64 = 20_000_000;

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 // Limit: operations that are found. All of them get names, so this is more than may become tools.
 const FOUND: usize = 100_000;
-// Limit: values that are read to find them. Many paths may refer to the same path item.
+// Limit: steps to find them. Many paths may refer to the same path item.
 const STEPS: u64 = 20_000_000;
 // Limit: bytes of an `operationId`, a tag or a name in `x-mcp`. A longer one is ignored.
 const NAME_BYTES: usize = 1000;

@@ -5,7 +5,7 @@
 use super::*;
 use gantry_core::schema::Schema;
 use proptest::prelude::*;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// What becomes of a document in a file.
 #[track_caller]
@@ -282,13 +282,40 @@ fn a_path_that_refers_in_circles_is_skipped() {
 
 #[test]
 fn paths_that_refer_to_the_same_large_item_are_bounded() {
-    let item: serde_json::Map<String, Value> = (0..20_000).map(|n| (format!("x-{n}"), json!(1))).collect();
-    let paths: serde_json::Map<String, Value> =
+    let item: Map<String, Value> = (0..20_000).map(|n| (format!("x-{n}"), json!(1))).collect();
+    let paths: Map<String, Value> =
         (0..2000).map(|n| (format!("/{n}"), json!({"$ref": "#/components/pathItems/a"}))).collect();
     let mut document = v3(Value::Object(paths));
     document["components"] = json!({"pathItems": {"a": item}});
     let out = imported(&document, &ImportOptions::default());
     assert_eq!(out.warnings, ["the paths of the document take too many steps to read; some are left out"]);
+}
+
+#[test]
+fn names_of_any_length_are_paid_for() {
+    // Each operation follows the same long references again.
+    let long = "n".repeat(1 << 20);
+    let one = json!({ "$ref": format!("#/components/schemas/{long}") });
+    let properties: Map<String, Value> = (0..40).map(|n| (format!("p{n}"), one.clone())).collect();
+    let body = json!({ "content": { "application/json": { "schema": { "properties": properties } } } });
+    let mut document = v3(json!({
+        "/a": { "post": { "requestBody": body } },
+        "/b": { "post": { "responses": {} } },
+    }));
+    document["components"] = json!({ "schemas": { long: { "type": "string" } } });
+    let out = imported(&document, &ImportOptions::default());
+    let reason = "its parameters and schemas take more than 500000 steps to read";
+    assert_eq!(skipped(&out), [("POST", "/a", reason)]);
+    assert_eq!(names(&out).len(), 1);
+}
+
+#[test]
+fn a_long_path_is_not_copied_for_each_method() {
+    let methods: Map<String, Value> = (0..100).map(|n| (format!("M{n}"), json!({}))).collect();
+    let path = format!("/{}", "p".repeat(10_000));
+    let out = imported(&v3(json!({ path: { "additionalOperations": methods } })), &ImportOptions::default());
+    assert_eq!(out.skipped.len(), 100);
+    assert!(out.skipped.iter().all(|skipped| skipped.path.len() < 1000));
 }
 
 #[test]
@@ -382,7 +409,7 @@ fn descriptions_are_for_reading() {
 #[test]
 fn more_operations_than_the_limit_are_counted() {
     let mut document = v3(json!({}));
-    let paths: serde_json::Map<String, Value> = (0..OPERATIONS + 7)
+    let paths: Map<String, Value> = (0..OPERATIONS + 7)
         .map(|number| (format!("/{number}"), json!({"get": {"tags": [number.to_string()]}})))
         .collect();
     document["paths"] = Value::Object(paths);

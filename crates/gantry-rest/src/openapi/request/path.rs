@@ -16,16 +16,27 @@ pub(super) struct FixedQueryPair {
     pub(super) text: String,
 }
 
-/// The path and the query of a template. Its fragment is not sent, and lists of query parameters (`{?page,size}`) are left
-/// out, since these parameters are written with the others.
+/// The lists of parameters in a template that are left out, since these parameters are written with the others
+/// (`{?page,size}`, `{&page}`) or not sent (`{#part}`).
+const LISTS: [&str; 3] = ["{?", "{&", "{#"];
+
+/// A template up to its lists or its fragment, which is not sent, and the rest.
+fn sent(template: &str) -> (&str, &str) {
+    let ends = LISTS.iter().chain(&["#"]).filter_map(|end| template.find(end));
+    ends.min().and_then(|end| template.split_at_checked(end)).unwrap_or((template, ""))
+}
+
+/// The path and the query of a template.
 pub(crate) fn split(template: &str) -> (&str, &str) {
-    let text = template.split('#').next().unwrap_or_default();
-    let (path, query) = text.split_once('?').unwrap_or((text, ""));
-    match path.strip_suffix('{') {
-        // `{?` or `{#`.
-        Some(path) if path.len() + 1 < template.len() => (path, ""),
-        Some(_) | None => (path, query.split("{&").next().unwrap_or_default()),
-    }
+    let (sent, _) = sent(template);
+    sent.split_once('?').unwrap_or((sent, ""))
+}
+
+/// Whether nothing follows the lists of a template. It would not be sent, although approvers see it.
+pub(crate) fn is_sent_whole(template: &str) -> bool {
+    let is_list = |part: &str| part.ends_with('}') && LISTS.iter().any(|list| part.starts_with(list));
+    let (_, rest) = sent(template);
+    rest.starts_with('#') || rest.split_inclusive('}').all(is_list)
 }
 
 /// The names between `{` and `}`.

@@ -102,6 +102,7 @@ fn a_query_in_a_path_goes_to_the_query_and_a_fragment_nowhere() {
     assert_eq!(address("/a?x={x}&y=2", vec![in_path("x")], &json!({"x": "1&z=2#"})), "/a?x=1%26z%3D2%23&y=2");
     assert_eq!(address("/a{?x,y}", vec![in_query("x")], &json!({"x": 3})), "/a?x=3");
     assert_eq!(address("/a?k=1{&x}", vec![in_query("x")], &json!({"x": 3})), "/a?k=1&x=3");
+    assert_eq!(address("/a{&x}{#part}", vec![in_query("x")], &json!({"x": 3})), "/a?x=3");
 }
 
 #[test]
@@ -189,7 +190,7 @@ fn an_argument_that_writes_nothing_replaces_nothing() {
 }
 
 #[test]
-fn a_header_holds_no_line_break_and_nothing_of_the_connection() {
+fn a_header_holds_no_line_break() {
     let header = |name| vec![parameter(Place::Header, name, Style::Exploded)];
     for (value, shown) in [("a\r\nX: 1", "'\\r'"), ("a\n", "'\\n'"), ("\0", "'\\0'"), ("\t", "'\\t'")] {
         let words = format!("the argument \"X-A\" has the character {shown}, which no header may have");
@@ -199,13 +200,6 @@ fn a_header_holds_no_line_break_and_nothing_of_the_connection() {
     }
     let words = "the argument \"X-A\" has the character 'é', and a header has only those of ASCII";
     refused("/a", header("X-A"), &json!({"X-A": "é"}), words);
-    let words = "the argument \"a b\" would be the header \"a b\", which is no name of a header";
-    refused("/a", header("a b"), &json!({"a b": 1}), words);
-    let words = "the argument \"Host\" would be the header \"Host\", which no argument sets; leave it out";
-    refused("/a", header("Host"), &json!({"Host": "h"}), words);
-    for name in ["content-length", "Cookie", "AUTHORIZATION", "X-HTTP-Method-Override"] {
-        assert!(prepare("/a", header(name), &json!({name: 1})).is_err(), "{name}");
-    }
     let long = json!({"X-A": "x".repeat(ADDRESS_BYTES)});
     refused(
         "/a",

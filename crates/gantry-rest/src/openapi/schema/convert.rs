@@ -117,7 +117,7 @@ impl<'a> Converter<'a> {
             out.insert("deprecated".to_owned(), Value::Bool(true));
         }
         if !self.is_lax() {
-            keywords::insert_choices(node, &types, MAX_CHOICES, &mut out);
+            self.insert_choices(node, &types, MAX_CHOICES, &mut out);
             keywords::insert_default(node, &types, &mut out);
             keywords::insert_formats(node, &mut out);
             keywords::insert_bounds(node, &mut out);
@@ -189,7 +189,7 @@ impl<'a> Converter<'a> {
         let description = node.text("description").unwrap_or_default();
         insert_text(&mut out, text::collapse(description, OUTPUT_DESCRIPTION_CHARS));
         if !self.is_lax() {
-            keywords::insert_choices(node, &types, FEW_CHOICES, &mut out);
+            self.insert_choices(node, &types, FEW_CHOICES, &mut out);
         }
         self.spend_all(&out);
         if !self.is_lax() && keywords::is_nullable(node) { composition::or_null(out) } else { out }

@@ -1,5 +1,6 @@
 //! Keywords that hold plain values, each dropped if its value has the wrong type.
 
+use super::Converter;
 use crate::openapi::document::NodeRef;
 use gantry_core::yaml;
 use serde_json::{Map, Number, Value};
@@ -97,20 +98,47 @@ pub(super) fn as_text(value: &Value) -> Option<Cow<'_, str>> {
     }
 }
 
-/// Lists the values of an enumeration, unless it is too long or has values that are no scalars.
-pub(super) fn insert_choices(node: NodeRef<'_>, types: &[&str], most: usize, out: &mut Map<String, Value>) {
-    let choices = choices(node);
-    if choices.len() > most || choices.iter().any(|value| value.is_array() || value.is_object()) {
-        return;
-    }
-    let mut values: Vec<Value> = Vec::new();
-    for value in choices.iter().filter_map(|value| as_type(value, types)) {
-        if !values.contains(&value) {
-            values.push(value);
+impl Converter<'_> {
+    /// Lists the values of an enumeration, unless it is too long or has values that are no scalars.
+    pub(super) fn insert_choices(
+        &mut self,
+        node: NodeRef<'_>,
+        types: &[&str],
+        most: usize,
+        out: &mut Map<String, Value>,
+    ) {
+        let choices = choices(node);
+        if choices.len() > most || choices.iter().any(is_nested) {
+            return;
+        }
+        // Order: before the values are copied and compared with each other.
+        let bytes = choices.iter().filter_map(Value::as_str).map(str::len).sum();
+        if !node.bundle.take_steps(bytes) || bytes > self.room {
+            self.room = 0;
+            return;
+        }
+        let mut values: Vec<Value> = Vec::new();
+        for value in choices.iter().filter_map(|value| as_type(value, types)) {
+            if !values.contains(&value) {
+                values.push(value);
+            }
+        }
+        if !values.is_empty() {
+            out.insert("enum".to_owned(), Value::Array(values));
         }
     }
-    if !values.is_empty() {
-        out.insert("enum".to_owned(), Value::Array(values));
+}
+
+fn is_nested(value: &Value) -> bool {
+    value.is_array() || value.is_object()
+}
+
+/// Whether a schema states that its values are neither lists nor objects.
+pub(crate) fn is_scalar(node: NodeRef<'_>) -> bool {
+    let (types, choices) = (inferred_types(node), choices(node));
+    match types.is_empty() {
+        true => !choices.is_empty() && !choices.iter().any(is_nested),
+        false => !types.contains(&"array") && !types.contains(&"object"),
     }
 }
 

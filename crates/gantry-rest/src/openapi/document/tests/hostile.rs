@@ -175,6 +175,35 @@ fn a_reference_of_any_length_is_shown_in_short() {
 }
 
 #[test]
+fn a_long_text_takes_more_steps() {
+    let (long, short) = ("k".repeat(64_000), "#/a");
+    let own = format!("#/{long}");
+    let a = json!({"$ref": own, "list": [long], "types": vec!["string"; 64_000]});
+    let document = json!({"openapi": "3.0.0", "a": a, &long: {}});
+    let bundle = open(FILE, &document.to_string());
+    let root = bundle.root().unwrap();
+    let taken = |read: &dyn Fn() -> bool| {
+        bundle.set_steps(u64::MAX);
+        assert!(read());
+        u64::MAX - bundle.steps()
+    };
+    let a = root.get("a").unwrap();
+    assert_eq!(taken(&|| bundle.find(0, short).is_ok()), 1);
+    assert_eq!(taken(&|| root.get("none").is_none()), 1);
+    for (what, steps) in [
+        ("find", taken(&|| bundle.find(0, &own).is_ok())),
+        ("reference", taken(&|| a.reference().is_some())),
+        ("flag", taken(&|| !a.flag("$ref"))),
+        ("key", taken(&|| root.get(&long).is_some())),
+        ("members", taken(&|| root.members().count() == 3)),
+        ("elements", taken(&|| a.get("list").unwrap().elements().count() == 1)),
+        ("list", taken(&|| a.get("types").is_some())),
+    ] {
+        assert!((1000..=9000).contains(&steps), "{what}: {steps}");
+    }
+}
+
+#[test]
 fn long_addresses_and_long_paths_are_not_multiplied() {
     let long = format!("{}.yaml", "a".repeat(10_000));
     let bundle = referring(FILE, &[&long]);

@@ -7,6 +7,7 @@ use crate::openapi::limits::PARAMETERS;
 use crate::openapi::media;
 use crate::openapi::request::parameters::{Place, Serialization, Style};
 use crate::openapi::request::{may_be_argument, path};
+use crate::openapi::schema::is_scalar;
 use std::collections::{BTreeSet, HashSet};
 
 // Limit: parameters that are read, those included that are left out.
@@ -121,6 +122,9 @@ pub(crate) fn read<'a>(
 /// parameter instead.
 fn path_names<'a>(template: &'a str, all: &[NodeRef<'a>]) -> Result<Vec<&'a str>, String> {
     let (path, query) = path::split(template);
+    if !path::is_sent_whole(template) {
+        return Err("its path goes on after a list of parameters such as {?page}".to_owned());
+    }
     for part in [path, query] {
         let (opening, closing) = (part.matches('{').count(), path::placeholders(part).count());
         if opening != closing || path::placeholders(part).any(|name| name.is_empty() || name.contains('{')) {
@@ -160,8 +164,7 @@ fn shape(node: NodeRef<'_>, place: Place) -> Result<(Option<NodeRef<'_>>, Serial
     if media::is_json(media) {
         return Ok((schema, Serialization::new(Style::Json)));
     }
-    let type_name = schema.and_then(|schema| schema.resolved().ok()?.text("type"));
-    if schema.is_some() && !matches!(type_name, Some("string" | "integer" | "number" | "boolean")) {
+    if !schema.map(NodeRef::resolved).transpose()?.is_none_or(is_scalar) {
         return Err(format!("the media type {media:?} is not supported"));
     }
     Ok((schema, usual(place)))

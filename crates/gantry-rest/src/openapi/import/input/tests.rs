@@ -229,6 +229,7 @@ fn a_path_has_the_parameters_that_its_template_needs() {
         ("/a/{b}.{c}/{b}", vec!["b!", "c!"]),
         ("/a?q={q}&r={r}", vec!["r!", "q"]),
         ("/a{?q}", vec!["q"]),
+        ("/a{&q}{#part}", vec!["q"]),
         ("/a/#Action={x}", vec!["q"]),
     ] {
         let operation = post(path, query.clone());
@@ -236,6 +237,10 @@ fn a_path_has_the_parameters_that_its_template_needs() {
         let expected: Vec<&str> =
             expected.into_iter().filter(|name| path.contains('q') || *name != "q").collect();
         assert_eq!(found.collect::<Vec<_>>(), expected, "{path}");
+    }
+    for path in ["/a{?q}/b", "/a{&q}b", "/a?r=1{&q}&s=2", "/a{#q}/b", "/a{?q"] {
+        let expected = "its path goes on after a list of parameters such as {?page}";
+        assert_eq!(refused(path, query.clone()), expected, "{path}");
     }
 }
 

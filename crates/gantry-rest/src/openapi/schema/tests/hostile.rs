@@ -83,7 +83,7 @@ fn steps(bundle: &Bundle, direction: Direction, detail: DetailLevel) -> u64 {
 
 #[test]
 fn values_that_add_nothing_are_counted_and_bounded() {
-    let long = "n".repeat(50_000);
+    let long = "n".repeat(20_000);
     let letters = |n: usize| format!("{}{n}", "v".repeat(10_000));
     let properties = |property: &Value| -> Map<String, Value> {
         (0..300).map(|n| (format!("p{n}"), property.clone())).collect()
@@ -122,6 +122,20 @@ fn values_that_add_nothing_are_counted_and_bounded() {
             }
         }
     }
+}
+
+#[test]
+fn an_enumeration_is_counted_before_it_is_copied() {
+    // Equal values make a short list, and long ones none at all.
+    let choices = |bytes: usize| json!({ "x": { "enum": vec!["v".repeat(bytes); 200] } });
+    let equal = bundle("3.0.0", &choices(640));
+    assert!(steps(&equal, Direction::Input, DetailLevel::Inline) > 2000);
+    assert_eq!(fitted(&equal).unwrap()["properties"]["x"]["enum"].as_array().unwrap().len(), 1);
+    let long = bundle("3.0.0", &choices(6400));
+    assert!(steps(&long, Direction::Input, DetailLevel::Inline) > 20_000);
+    assert!(fitted(&long).unwrap_err().contains("too large"));
+    equal.set_steps(1000);
+    assert_eq!(whole(&equal, DetailLevel::Inline), Ok(None));
 }
 
 #[test]

@@ -134,6 +134,16 @@ fn rst_2_content_that_is_neither_json_nor_plain_is_refused() {
     let expected =
         "the parameter \"p\": the media type \"application/x-www-form-urlencoded\" is not supported";
     assert_eq!(refused("/a", json!({"parameters": [form]})), expected);
+    for schema in [object.clone(), json!({"properties": {}}), json!({}), json!({"type": ["string", "array"]})]
+    {
+        let reason = refused("/a", json!({"parameters": [parameter("text/plain", schema)]}));
+        assert!(reason.ends_with("the media type \"text/plain\" is not supported"), "{reason}");
+    }
+    let nullable = json!({"type": ["string", "null"]});
+    let operation = post_v31(json!({"parameters": [parameter("text/plain", nullable)]}));
+    assert_eq!(property(&operation, "p")["type"], json!(["string", "null"]));
+    let operation = post("/a", json!({"parameters": [parameter("text/plain", json!({"enum": ["a", 1]}))]}));
+    assert_eq!(property(&operation, "p")["enum"], json!(["a", 1]));
 
     let operation = post("/a", json!({"parameters": [parameter("text/plain", json!({"type": "integer"}))]}));
     assert_eq!(property(&operation, "p"), json!({"type": "integer", "description": "All of it."}));
@@ -145,6 +155,9 @@ fn rst_2_content_that_is_neither_json_nor_plain_is_refused() {
 fn headers_that_change_what_a_request_is_are_no_arguments() {
     let names = [
         "Cookie",
+        "Host",
+        "AUTHORIZATION",
+        "content-length",
         "Proxy-Connection",
         "X-HTTP-Method-Override",
         "x-http-method",
@@ -156,6 +169,9 @@ fn headers_that_change_what_a_request_is_are_no_arguments() {
         .map(|name| json!({"in": "header", "name": name, "required": true, "schema": string()}))
         .collect();
     assert_eq!(arguments(&post("/a", json!({"parameters": parameters}))), ["X-Trace!"]);
+    let header = |required| json!({"parameters": [{"in": "header", "name": "a b", "required": required}]});
+    assert_eq!(arguments(&post("/a", header(false))), [""; 0]);
+    assert_eq!(refused("/a", header(true)), "the parameter \"a b\" is required and no name of a header");
 }
 
 #[test]
