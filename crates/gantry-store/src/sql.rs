@@ -208,7 +208,7 @@ column_types! {
     Arc<str>: Text, text => Cow::Borrowed(&**text), |text: Cow<'_, str>| Some(text.into());
     Cow<'static, str>: Text, text => Cow::Borrowed(&**text), |text: Cow<'_, str>| Some(text.into_owned().into());
     State: Text, state => Cow::Borrowed(state.as_str()), |text: Cow<'_, str>| State::parse(&text);
-    Role: Text, role => Cow::Borrowed(role_word(*role)), |text: Cow<'_, str>| role(&text);
+    Role: Text, role => Cow::Borrowed(role.as_str()), |text: Cow<'_, str>| Role::parse(&text);
 }
 
 /// Types that are stored as JSON. A text that cannot be written is none that can be read.
@@ -232,18 +232,6 @@ byte_types!(ApprovalId, CallId, Digest, GrantId, KeyId, NodeId, ProcessId, Sessi
 /// Reads a row of one column.
 pub(crate) fn single<T: Column>(row: &mut Row<'_>) -> Result<T, Error> {
     row.take()
-}
-
-fn role_word(role: Role) -> &'static str {
-    match role {
-        Role::Agent => "agent",
-        Role::Approver => "approver",
-        Role::Admin => "admin",
-    }
-}
-
-fn role(word: &str) -> Option<Role> {
-    [Role::Agent, Role::Approver, Role::Admin].into_iter().find(|role| role_word(*role) == word)
 }
 
 /// The text of a column that holds JSON.

@@ -155,6 +155,18 @@ fn recursion_is_counted_whatever_the_order_of_the_references() {
     }
 }
 
+/// Two ways lead to the same part of the value: a short one, and one through many schemas that takes from the stack.
+#[test]
+fn the_longest_way_to_a_part_of_a_value_is_bounded() {
+    let step = json!({ "properties": { "p": { "$ref": "#" } } });
+    let long = (0..25).fold(step.clone(), |inner, _| json!({ "allOf": [inner] }));
+    for branches in [json!([step, long]), json!([long, step])] {
+        let schema = Schema::compile(&json!({ "allOf": branches })).unwrap();
+        assert_eq!(schema.check(&nested(4, json!({}))), Ok(()));
+        assert!(schema.check(&nested(16, json!({}))).unwrap_err()[0].message.contains("nested too deep"));
+    }
+}
+
 #[test]
 fn only_what_leads_back_multiplies() {
     let to = |name: &str| json!({ "$ref": format!("#/$defs/{name}") });

@@ -291,7 +291,8 @@ fn is_refusal(error: &TransportError) -> bool {
     match error {
         TransportError::Upstream(error) => matches!(error, UpstreamError::Rpc(_)),
         TransportError::Http(HttpErrorResponse { status, error, .. }) => {
-            error.is_some() || status.is_client_error() && !matches!(status.as_u16(), 408 | 429)
+            let is_of_the_moment = status.is_server_error() || matches!(status.as_u16(), 408 | 429);
+            !is_of_the_moment && (error.is_some() || status.is_client_error())
         }
     }
 }

@@ -254,9 +254,9 @@ impl Stream {
 
     /// When the stream ended, if it keeps events that no client is about to read.
     fn surplus_since(&self) -> Option<Instant> {
-        // Every reader holds `changed`.
-        let has_reader = Arc::strong_count(&self.changed) > 1;
-        let is_surplus = |ended: &Instant| !has_reader || ended.elapsed() > STREAM_KEPT_WHEN_FULL;
+        // Every reader holds `changed`. A client that was released was told to come back.
+        let is_expected = Arc::strong_count(&self.changed) > 1 || self.released == Some(self.reader);
+        let is_surplus = |ended: &Instant| !is_expected || ended.elapsed() > STREAM_KEPT_WHEN_FULL;
         self.ended.filter(is_surplus).filter(|_| !self.events.is_empty())
     }
 

@@ -16,13 +16,24 @@ const VISITS: u64 = 4_000_000;
 /// Limit: schemas that may be inside of each other while a value is checked. Each takes from the stack.
 const LEVELS: usize = 400;
 
+/// Limit: parts of a value, each with a schema, whose cost is remembered while a value is counted. It bounds the memory.
+const REMEMBERED: usize = 1_000_000;
+
+/// What a schema costs at one part of a value.
+#[derive(Debug, Clone, Copy, Default)]
+struct Cost {
+    visits: u64,
+    /// Schemas that are inside of each other there and below.
+    levels: usize,
+}
+
 /// Which schemas each part of a schema applies to a value and to its children.
 #[derive(Debug)]
 pub(in crate::schema) struct Graph {
     /// The first is the whole schema.
     nodes: Vec<Node>,
-    /// The visits of each on a value without children.
-    flat: Vec<u64>,
+    /// The cost of each on a value without children.
+    flat: Vec<Cost>,
 }
 
 #[derive(Debug, Default)]
@@ -55,19 +66,17 @@ impl Graph {
         while let Some(schema) = builder.found.get(nodes.len()).copied() {
             nodes.push(builder.node(schema)?);
         }
-        let mut heights = vec![0usize; nodes.len()];
-        let mut flat = vec![0u64; nodes.len()];
+        let mut flat = vec![Cost::default(); nodes.len()];
         for at in in_place_first(&nodes) {
-            let in_place = std::mem::take(&mut nodes[at].in_place);
-            let below = in_place.iter().map(|other| heights[*other] + 1).max().unwrap_or(0);
+            let in_place = nodes[at].in_place.iter().map(|other| flat[*other]);
+            let below = in_place.clone().map(|cost| cost.levels).max().unwrap_or(0);
+            let visits = in_place.fold(1, |sum: u64, cost| sum.saturating_add(cost.visits));
             if below > SCHEMA_DEPTH {
                 return Err(Error::TooDeep);
             }
-            heights[at] = below;
-            nodes[at].times = if nodes[at].times > 1 { below as u64 + 2 } else { 1 };
-            let applied = in_place.iter().fold(1, |sum: u64, other| sum.saturating_add(flat[*other]));
-            flat[at] = applied.saturating_mul(nodes[at].times);
-            nodes[at].in_place = in_place;
+            let times = if nodes[at].times > 1 { below as u64 + 2 } else { 1 };
+            flat[at] = Cost { visits: visits.saturating_mul(times), levels: below + 1 };
+            nodes[at].times = times;
         }
         Ok(Self { flat, nodes })
     }
@@ -75,7 +84,7 @@ impl Graph {
     /// How many visits it takes to check this value; `None` if they are too many.
     pub(in crate::schema) fn visits(&self, value: &Value) -> Option<u64> {
         let mut count = Count { graph: self, known: HashMap::new() };
-        count.visits(0, value, 0)
+        count.cost(0, value, 0).map(|cost| cost.visits)
     }
 }
 
@@ -164,24 +173,35 @@ fn in_place_first(nodes: &[Node]) -> Vec<usize> {
 
 struct Count<'g> {
     graph: &'g Graph,
-    known: HashMap<(usize, *const Value), u64>,
+    known: HashMap<(usize, *const Value), Cost>,
 }
 
 impl Count<'_> {
-    fn visits(&mut self, at: usize, value: &Value, level: usize) -> Option<u64> {
-        if !(value.is_object() || value.is_array()) {
-            return self.graph.flat.get(at).copied().filter(|visits| *visits <= VISITS);
-        }
-        let key = (at, std::ptr::from_ref(value));
-        if let Some(known) = self.known.get(&key) {
-            return Some(*known);
-        }
-        if level >= LEVELS || self.known.len() as u64 >= VISITS {
+    /// The cost of a schema that is inside of `level` others; `None` if it is too high.
+    fn cost(&mut self, at: usize, value: &Value, level: usize) -> Option<Cost> {
+        let cost = if has_children(value) {
+            let key = (at, std::ptr::from_ref(value));
+            match self.known.get(&key) {
+                Some(known) => *known,
+                None => {
+                    let cost = self.cost_with_children(at, value, level)?;
+                    self.known.insert(key, cost);
+                    cost
+                }
+            }
+        } else {
+            *self.graph.flat.get(at)?
+        };
+        (cost.visits <= VISITS && level + cost.levels <= LEVELS).then_some(cost)
+    }
+
+    fn cost_with_children(&mut self, at: usize, value: &Value, level: usize) -> Option<Cost> {
+        if level >= LEVELS || self.known.len() >= REMEMBERED {
             return None;
         }
         let graph = self.graph;
         let node = graph.nodes.get(at)?;
-        let mut all = 1;
+        let mut all = Cost { visits: 1, levels: 1 };
         self.add(&mut all, &node.in_place, value, level)?;
         match value {
             Value::Object(members) => {
@@ -205,15 +225,24 @@ impl Count<'_> {
             }
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
         }
-        let all = all.checked_mul(node.times).filter(|all| *all <= VISITS)?;
-        self.known.insert(key, all);
+        all.visits = all.visits.saturating_mul(node.times);
         Some(all)
     }
 
-    fn add(&mut self, all: &mut u64, nodes: &[usize], value: &Value, level: usize) -> Option<()> {
+    fn add(&mut self, all: &mut Cost, nodes: &[usize], value: &Value, level: usize) -> Option<()> {
         for node in nodes {
-            *all = all.saturating_add(self.visits(*node, value, level + 1)?);
+            let cost = self.cost(*node, value, level + 1)?;
+            all.visits = all.visits.saturating_add(cost.visits);
+            all.levels = all.levels.max(cost.levels + 1);
         }
-        (*all <= VISITS).then_some(())
+        (all.visits <= VISITS).then_some(())
+    }
+}
+
+fn has_children(value: &Value) -> bool {
+    match value {
+        Value::Object(members) => !members.is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
 }
