@@ -3,8 +3,8 @@
 use super::run;
 use gantry_testkit::Home;
 use serde_json::json;
-use std::io::{BufRead as _, BufReader};
-use std::process::Stdio;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Command, Stdio};
 
 /// A home in which a call succeeded, one failed and one was refused.
 fn used() -> Home {
@@ -53,6 +53,38 @@ fn obs_3_the_audit_trail_is_filtered_by_tool_state_time_and_number() {
     assert_eq!(tools(&["--limit", "2"]), ["delete_file", "read_file"]);
     let more = run(&home, &["audit", "--limit", "1"]);
     assert!(more.stdout.lines().count() == 2 && more.stderr.contains("There are more"), "{more:?}");
+}
+
+/// The database of a data folder of the version before chains of nodes.
+const OLD: &str = include_str!("../../../../gantry-store/tests/it/data/schema_3.sql");
+
+fn sql(home: &Home, script: &str) {
+    let program = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.executescript(sys.stdin.read()); c.commit()";
+    let mut python = Command::new("python3");
+    python.args(["-c", program]).arg(home.path().join(".gantry/gantry.db")).stdin(Stdio::piped());
+    let mut python = python.spawn().expect("python3");
+    python.stdin.take().expect("its input").write_all(script.as_bytes()).expect("written");
+    assert!(python.wait().expect("its end").success());
+}
+
+#[test]
+fn cal_16_a_data_folder_of_an_older_version_opens_goes_on_and_verifies() {
+    let home = Home::new();
+    std::fs::create_dir_all(home.path().join(".gantry")).expect("the data folder");
+    sql(&home, OLD);
+    let entries = |ran: &gantry_testkit::Ran| ran.json()["entries"].as_u64().expect("a number");
+    let before = entries(&run(&home, &["audit", "verify", "--json"]));
+    let listed = run(&home, &["audit", "--json"]).json().as_array().expect("calls").len();
+    assert!(before > 0 && listed > 0, "{before} {listed}");
+    home.write("a.txt", "a");
+    home.call("read_file", &json!({ "path": "a.txt" }));
+    let verified = run(&home, &["audit", "verify", "--json"]);
+    // The approvals of the old folder whose time is over end now too.
+    assert!(verified.code == 0 && entries(&verified) > before, "{verified:?}");
+    assert_eq!(run(&home, &["audit", "--json"]).json().as_array().expect("calls").len(), listed + 1);
+    sql(&home, "UPDATE ledger SET name = 'x' WHERE seq = 2 AND node = zeroblob(16);");
+    let found = run(&home, &["audit", "verify", "--json"]);
+    assert_eq!((found.code, &found.json()["firstBad"]["entry"]), (1, &json!(2)), "{found:?}");
 }
 
 #[test]
