@@ -72,10 +72,11 @@ async fn verified(desk: &Desk, json: bool) -> anyhow::Result<Done> {
             "The audit trail is whole: {entries} entries, each bound to the one before it."
         ));
     } else {
-        let text = |pointer: &str| body.pointer(pointer).map(ToString::to_string).unwrap_or_default();
+        let text = |pointer: &str| body.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
         let found = format!(
-            "The audit trail was tampered with at entry {}: {}.",
-            text("/firstBad/entry"),
+            "The audit trail was tampered with at entry {} of the chain {}: {}.",
+            body.pointer("/firstBad/entry").and_then(Value::as_i64).unwrap_or_default(),
+            text("/firstBad/node"),
             text("/firstBad/what")
         );
         output::data(&found);

@@ -85,6 +85,11 @@ fn cal_16_a_data_folder_of_an_older_version_opens_goes_on_and_verifies() {
     sql(&home, "UPDATE ledger SET name = 'x' WHERE seq = 2 AND node = zeroblob(16);");
     let found = run(&home, &["audit", "verify", "--json"]);
     assert_eq!((found.code, &found.json()["firstBad"]["entry"]), (1, &json!(2)), "{found:?}");
+    let said = run(&home, &["audit", "verify"]).stdout;
+    assert!(
+        said.contains("at entry 2 of the chain node_0000") && said.contains(": it was changed"),
+        "{said}"
+    );
 }
 
 #[test]
