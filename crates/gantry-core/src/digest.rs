@@ -15,6 +15,11 @@ impl Digest {
     /// The digest of several parts. Each part is preceded by its length, so that no two lists of parts collide
     /// by moving a boundary.
     pub fn of_parts(parts: &[&[u8]]) -> Self {
+        Self::of_each(parts.iter().copied())
+    }
+
+    /// The same from an iterator.
+    pub fn of_each<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Self {
         let mut hasher = Sha256::new();
         for part in parts {
             hasher.update((part.len() as u64).to_be_bytes());
@@ -24,7 +29,7 @@ impl Digest {
     }
 
     pub(crate) fn of_texts<'a>(texts: impl IntoIterator<Item = &'a str>) -> Self {
-        Self::of_parts(&texts.into_iter().map(str::as_bytes).collect::<Vec<_>>())
+        Self::of_each(texts.into_iter().map(str::as_bytes))
     }
 
     pub fn as_bytes(&self) -> &[u8; 32] {
@@ -88,7 +93,13 @@ impl std::str::FromStr for Digest {
 #[error("a digest is 64 lower-case hexadecimal digits")]
 pub struct NotADigest;
 
-serde_as_text!(Digest);
+impl serde::Serialize for Digest {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.hex(&mut [0; 64]))
+    }
+}
+
+deserialize_from_text!(Digest);
 
 #[cfg(test)]
 mod tests {

@@ -143,10 +143,7 @@ impl<'a> Object<'a> {
     #[must_use]
     pub fn take_object(&mut self, key: &str) -> Option<Self> {
         let member = self.members.iter_mut().find(|member| member.key == key)?;
-        match member.object.take() {
-            Some(object) => Some(*object),
-            None => Self::split(member.value),
-        }
+        member.object.take().or_else(|| Self::split(member.value))
     }
 
     /// Keys and values in the order of the text.

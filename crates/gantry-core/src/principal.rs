@@ -29,7 +29,7 @@ words! {
 /// Who makes a call, on whose behalf, in which project.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
-    /// The identity that was authenticated: `person`, `local`, or the id of a key.
+    /// The name of the key, or `person`, `local`; `mcp` for a model of the data folder's owner.
     pub principal: Arc<str>,
     pub role: Role,
     /// The agent that it acts as.

@@ -52,6 +52,13 @@ macro_rules! serde_as_text {
             }
         }
 
+        deserialize_from_text!($name);
+    };
+}
+
+/// Deserialises a type by its `FromStr`.
+macro_rules! deserialize_from_text {
+    ($name:ty) => {
         impl<'de> serde::Deserialize<'de> for $name {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;

@@ -23,6 +23,6 @@ pub use exchange::{ForwardMethod, RequestContext};
 pub use gantry_core::raw;
 pub use server::{
     Body, Change, ChangeNotice, EventStream, Features, ForwardRequest, Handler, Options, Outcome, Receipt,
-    Server, Session,
+    Server,
 };
 pub use version::Version;

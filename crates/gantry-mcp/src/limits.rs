@@ -29,9 +29,9 @@ pub(crate) const SESSIONS: usize = 10_000;
 /// How long an HTTP session may go without a request, if the options do not say otherwise.
 pub(crate) const SESSION_IDLE: Duration = Duration::from_secs(60 * 60);
 /// Messages that wait for the transport of one request; what a server tells beyond that is dropped.
-pub(crate) const OUTBOX_MESSAGES: usize = 256;
+pub(crate) const OUTGOING_MESSAGES: usize = 256;
 /// Bytes of them.
-pub(crate) const OUTBOX_BYTES: usize = 4 * 1024 * 1024;
+pub(crate) const OUTGOING_BYTES: usize = 4 * 1024 * 1024;
 /// Questions that a server may ask a client at once.
 pub(crate) const QUESTIONS: usize = 16;
 /// Questions of one session that wait for the client.

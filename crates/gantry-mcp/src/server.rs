@@ -1,15 +1,16 @@
 //! Gantry as an MCP server, over every transport and in every protocol version.
 //!
 //! A message is first *parsed* (`legacy`, `modern`, `request`: plain functions from text to a response or an operation)
-//! and then *run* (`dispatch`, `request_task`), so that the protocol can be read and tested without a connection. While
-//! it runs, the gateway reaches its client through `connected_client`; `http`, `sse` and `stdio` carry messages.
+//! and then *run* (`dispatch`, `request_task`), so that the protocol can be read and tested without a transport. While a
+//! request runs, its handler reaches the client through `request_channel`. `connection` is the state of a client with a
+//! handshake; `http`, `sse`, `stdio` and `duplex` carry messages.
 
 mod body;
 mod client_requests;
-mod connected_client;
 mod connection;
 mod convert;
 mod dispatch;
+mod duplex;
 mod event_log;
 mod handler;
 mod http;
@@ -18,31 +19,33 @@ mod legacy;
 mod listen;
 mod modern;
 mod notifications;
+mod outgoing;
 mod params;
 mod pending_input;
 mod request;
+mod request_channel;
 mod request_task;
 mod response;
-mod session;
 mod sessions;
 mod sse;
 mod stdio;
 
 pub use body::{Body, EventStream};
-pub use handler::{Change, ChangeNotice, Features, ForwardRequest, Handler, Outcome, Receipt, Session};
+pub use handler::{Change, ChangeNotice, Features, ForwardRequest, Handler, Outcome, Receipt};
 
 use crate::{
-    ErrorObject, Version,
+    ErrorObject,
     envelope::{Id, Message, Rejection, Request, failure},
+    exchange::ClientChannel as _,
     limits,
 };
 use ::http::{HeaderMap, StatusCode};
-use connected_client::ClientMode;
+use connection::Connection;
 use event_log::LogBudget;
 use pending_input::PendingInputs;
+use request_channel::ResponseMode;
 use request_task::RunningRequest;
 use response::{ResponseContext, ResponseWriter};
-use session::LegacySession;
 use sessions::{HttpSession, Sessions};
 use sse::SseConnections;
 use std::{
@@ -191,12 +194,12 @@ impl Server {
     /// Ends an HTTP session that was removed.
     fn terminate(&self, session: &HttpSession) {
         session.logs.end_all();
-        self.close_session(Arc::clone(&session.legacy.session));
+        self.close_session(Arc::clone(&session.connection.handler));
     }
 
     /// Closes a session in a task of its own, so that a client that hangs up cannot interrupt it.
-    fn close_session(&self, session: Arc<dyn Session>) {
-        self.in_background(async move { session.close().await });
+    fn close_session(&self, handler: Arc<dyn Handler>) {
+        self.in_background(async move { handler.close_session().await });
     }
 
     /// Runs a task that [`Server::shutdown`] waits for.
@@ -216,28 +219,11 @@ impl Server {
         self.inner.changes.resubscribe()
     }
 
-    /// Handles a message of a legacy session that wants no response.
-    fn accept(&self, legacy: &LegacySession, message: &Message<'_>) {
-        match message {
-            Message::Notification(notification) => {
-                if let Some(id) = legacy::cancelled(notification) {
-                    legacy.in_flight.cancel(&id);
-                }
-            }
-            Message::Response(response) => {
-                let is_pending = legacy.client_requests.respond(response);
-                tracing::trace!(is_pending, "an MCP client has sent a response");
-            }
-            Message::Request(_) | Message::Batch(_) => {}
-        }
-    }
-
     /// Handles a batch of a 2025-03-26 session, one message after the other; `None` if no message wants a response. With
     /// a refusal, requests are refused, but other messages are handled: they may make room.
     async fn batch(
         &self,
-        handler: &dyn Handler,
-        legacy: &Arc<LegacySession>,
+        connection: &Arc<Connection>,
         messages: Vec<Result<Message<'_>, Rejection<'_>>>,
         refusal: Option<ErrorObject>,
     ) -> Option<String> {
@@ -249,11 +235,11 @@ impl Server {
                     responses.push(failure(Some(&request.id), error))
                 }
                 (Ok(Message::Request(request)), None) => {
-                    let reply = self.batched(handler, legacy, request).await;
+                    let reply = self.batched(connection, request).await;
                     responses.push(reply.text);
                     receipts.extend(reply.receipt);
                 }
-                (Ok(message), _) => self.accept(legacy, &message),
+                (Ok(message), _) => connection.accept(&message),
                 (Err(rejection), _) => responses.push(rejection.response()),
             }
         }
@@ -264,19 +250,14 @@ impl Server {
     }
 
     /// The response to one request of a batch, which has no place for other messages.
-    async fn batched(
-        &self,
-        handler: &dyn Handler,
-        legacy: &Arc<LegacySession>,
-        request: Request<'_>,
-    ) -> Reply {
-        let request = match legacy::parse(request, legacy, handler) {
+    async fn batched(&self, connection: &Arc<Connection>, request: Request<'_>) -> Reply {
+        let request = match legacy::parse(request, connection) {
             Ok(request) => request,
             Err(reply) => return reply,
         };
-        match legacy.in_flight.begin(&request.id) {
+        match connection.in_flight.begin(&request.id) {
             Ok(guard) => {
-                let mut task = self.start_legacy(legacy, ClientMode::ResponseOnly, request, guard.token());
+                let mut task = self.start_legacy(connection, ResponseMode::Single, request, guard.token());
                 task.response().await
             }
             Err(error) => Reply::error(StatusCode::OK, Some(&request.id), &error),
@@ -302,15 +283,15 @@ impl Server {
     }
 
     /// The response to `initialize`.
-    fn welcome(&self, handler: &dyn Handler, id: &Id<'_>, version: Version) -> Reply {
-        let instructions = handler.instructions();
-        Reply::ok(self.inner.writer.initialize(id, version, &handler.features(), instructions.as_deref()))
+    fn welcome(&self, connection: &Connection, id: &Id<'_>) -> Reply {
+        let (features, instructions) = (connection.handler.features(), connection.handler.instructions());
+        Reply::ok(self.inner.writer.initialize(id, connection.version, &features, instructions.as_deref()))
     }
 
     /// The response to a request that has ended.
     fn reply(&self, id: &Id<'_>, running: &RunningRequest, outcome: Outcome) -> Reply {
         let (kind, version) = (running.kind, running.version);
-        let context = ResponseContext { kind, version, capabilities: &running.client.capabilities };
+        let context = ResponseContext { kind, version, capabilities: running.channel.capabilities() };
         let reply = match self.inner.writer.ended(id, &context, outcome.result) {
             Ok(text) => Reply::ok(text),
             Err(error) if version.is_modern() => Reply::error(modern::status(&error), Some(id), &error),

@@ -337,6 +337,13 @@ impl Project {
     /// The runtime that a caller belongs to, once no switch is under way for it; none if the shared runtime has to be
     /// started.
     async fn find_runtime(&self, agent: Option<&str>) -> Result<Option<Context>, Refusal> {
+        // The usual case needs no receiver and no timer.
+        {
+            let slots = self.slots.borrow();
+            if !slots.is_switching_for(agent) {
+                return slots.find(agent);
+            }
+        }
         let mut slots = self.slots.subscribe();
         let switched = slots.wait_for(|slots| !slots.is_switching_for(agent));
         match tokio::time::timeout(SWITCH_TIMEOUT, switched).await {

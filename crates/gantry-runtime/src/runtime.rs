@@ -191,7 +191,8 @@ impl Runtime {
             // The same request has ended, and no caller was given its outcome yet.
             Some(row) if row.state.is_over() && request.resumed.is_none() => {
                 let row = (**row).clone();
-                self.outcome(&cx, row).await
+                // Boxed, so that other calls do not carry its state.
+                Box::pin(self.outcome(&cx, row)).await
             }
             _ => reply,
         }

@@ -27,25 +27,22 @@ use token::Token;
 /// The principals that are no key's.
 pub(crate) const RESERVED: [&str; 3] = ["person", "local", "mcp"];
 
-/// Somebody who was let in.
+/// The outcome of authentication.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
-    /// The name under which their calls are recorded: that of their key, or one of `person`, `local` and `mcp`.
+    /// The name of the key, `person` for the key of the data folder, `local` without a key.
     pub principal: Arc<str>,
-    /// What they may do.
     pub role: Role,
-    /// The projects that they are kept to; none means all.
+    /// The projects that the key is for; `None` means all.
     pub projects: Option<Arc<[Arc<str>]>>,
-    /// The agent as which they act, always.
+    /// The only agent that the key may act as.
     pub agent: Option<Arc<str>>,
-    /// The tools that they may decide about; none means all.
+    /// The tools that it may approve; `None` means all.
     pub tools: Option<Arc<[Pattern]>>,
-    /// Whether they are the person whose data folder this is.
+    /// Whether it is the key of the data folder.
     pub owner: bool,
-    /// The key of the store that they came with.
+    /// The key, if it is one of the store.
     pub key: Option<KeyId>,
-    /// Who they are where they may decide, if this is how a door for models knows them.
-    person: Option<Arc<Self>>,
 }
 
 impl Identity {
@@ -58,7 +55,6 @@ impl Identity {
             tools: None,
             owner: false,
             key: None,
-            person: None,
         }
     }
 
@@ -75,30 +71,27 @@ impl Identity {
         LOCAL.clone()
     }
 
-    /// The same sender at a door for models: no more than the agent role, and not in a person's name. A key goes by its
-    /// own.
+    /// The caller of a request to the HTTP API.
     #[must_use]
-    pub fn into_model(self) -> Self {
-        static MODEL: LazyLock<Arc<str>> = LazyLock::new(|| "mcp".into());
-        if self.role == Role::Agent {
-            return self;
-        }
-        let principal = if self.owner { Arc::clone(&MODEL) } else { Arc::clone(&self.principal) };
-        let person = Some(Arc::new(self.clone()));
-        Self { principal, role: Role::Agent, owner: false, person, ..self }
-    }
-
-    /// Acting as an agent of a project.
-    #[must_use]
-    pub fn caller(&self, project: &Arc<str>, agent: Option<&str>) -> Caller {
-        static NONE: LazyLock<Arc<[Arc<str>]>> = LazyLock::new(Arc::default);
+    pub fn caller(&self, project: &Arc<str>, agent: Option<Arc<str>>) -> Caller {
+        static NO_PARENTS: LazyLock<Arc<[Arc<str>]>> = LazyLock::new(Arc::default);
         Caller {
             principal: Arc::clone(&self.principal),
             role: self.role,
-            agent: agent.map(Into::into),
-            parent_agents: Arc::clone(&NONE),
+            agent,
+            parent_agents: Arc::clone(&NO_PARENTS),
             project: Arc::clone(project),
         }
+    }
+
+    /// The caller of a model at an MCP endpoint: always the agent role. The owner's model is `mcp`; the model of a key has
+    /// the key's name.
+    #[must_use]
+    pub fn model_caller(&self, project: &Arc<str>, agent: Option<Arc<str>>) -> Caller {
+        static MODEL: LazyLock<Arc<str>> = LazyLock::new(|| "mcp".into());
+        let caller = self.caller(project, agent);
+        let principal = if self.owner { Arc::clone(&MODEL) } else { caller.principal };
+        Caller { principal, role: Role::Agent, ..caller }
     }
 
     /// Whose calls they may see: everybody's, or their own.
@@ -107,18 +100,17 @@ impl Identity {
         (self.role != Role::Admin).then(|| Arc::clone(&self.principal))
     }
 
-    /// The same sender as somebody who decides by this door; nobody if they may not. At a door for models this is the
-    /// person behind the model. What a model does under the name of a key is a call of that key, so whoever has the key
-    /// decides about it no more than at any other door; only the person of the data folder does.
+    /// The approver that this identity is; `None` below the approver role. At an MCP endpoint that is the person behind the
+    /// model. The model of a key calls under the key's name, and no name approves its own calls; the owner's model calls as
+    /// `mcp`, so the owner can approve what it does.
     #[must_use]
     pub fn decider(&self, via: &str) -> Option<Decider> {
-        let who = self.person.as_deref().unwrap_or(self);
-        (who.role >= Role::Approver).then(|| Decider {
-            name: Arc::clone(&who.principal),
-            role: who.role,
-            owner: who.owner,
-            projects: who.projects.clone(),
-            tools: who.tools.clone(),
+        (self.role >= Role::Approver).then(|| Decider {
+            name: Arc::clone(&self.principal),
+            role: self.role,
+            owner: self.owner,
+            projects: self.projects.clone(),
+            tools: self.tools.clone(),
             via: via.into(),
         })
     }
@@ -188,17 +180,19 @@ mod tests {
     }
 
     #[test]
-    fn at_a_door_for_models_everybody_is_an_agent_and_the_person_behind_is_remembered() {
-        let owner = Identity::person().into_model();
-        assert_eq!((&*owner.principal, owner.role, owner.owner), ("mcp", Role::Agent, false));
+    fn a_model_is_an_agent_and_the_person_behind_it_decides() {
+        let project = Arc::from("default");
+        let owner = Identity::person();
+        let caller = owner.model_caller(&project, Some("reader".into()));
+        assert_eq!((&*caller.principal, caller.role, caller.agent_name()), ("mcp", Role::Agent, "reader"));
         let decider = owner.decider("elicitation").unwrap();
         assert_eq!((&*decider.name, decider.role, decider.owner), ("person", Role::Admin, true));
 
-        let approver = key("anna", Role::Approver).into_model();
-        assert_eq!((&*approver.principal, approver.role), ("anna", Role::Agent));
+        let approver = key("anna", Role::Approver);
+        let caller = approver.model_caller(&project, None);
+        assert_eq!((&*caller.principal, caller.role), ("anna", Role::Agent));
         let decider = approver.decider("elicitation").unwrap();
         assert_eq!((&*decider.name, decider.role, decider.owner), ("anna", Role::Approver, false));
-        assert_eq!(approver.clone().into_model(), approver, "twice is no more than once");
     }
 
     #[test]
@@ -212,10 +206,9 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_decides_nothing_at_any_door() {
+    fn an_agent_decides_nothing() {
         for agent in [Identity::local(), key("bot", Role::Agent)] {
             assert!(agent.decider("http").is_none());
-            assert!(agent.into_model().decider("http").is_none());
         }
     }
 }

@@ -7,12 +7,13 @@ pub(crate) use socket::{open_agent_socket, open_project_socket, open_socket};
 
 use crate::api::query::{self, Path, Query};
 use crate::error::ApiError;
-use crate::mcp::Client;
+use crate::mcp::Gateway;
 use crate::{App, Identity};
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use futures_util::StreamExt as _;
+use gantry_core::id::KeyId;
 use gantry_mcp::Handler;
 use gantry_runtime::projects::DEFAULT;
 use http::{Method, Request};
@@ -30,7 +31,7 @@ pub(crate) async fn serve_project(
     identity: Identity,
     request: Request<Body>,
 ) -> Result<Response, ApiError> {
-    respond(&app, client(&app, identity, Some(&project), None)?, request).await
+    respond(&app, gateway(&app, identity, Some(&project), None)?, request).await
 }
 
 /// `/mcp/{project}/agents/{agent}`: the tools of this agent.
@@ -40,24 +41,24 @@ pub(crate) async fn serve_agent(
     identity: Identity,
     request: Request<Body>,
 ) -> Result<Response, ApiError> {
-    respond(&app, client(&app, identity, Some(&project), Some(&agent))?, request).await
+    respond(&app, gateway(&app, identity, Some(&project), Some(&agent))?, request).await
 }
 
 /// `/mcp`.
 pub(crate) async fn serve_default(app: &App, identity: Identity, request: Request<Body>) -> Response {
-    match client(app, identity, None, None) {
-        Ok(client) => respond(app, client, request).await.into_response(),
+    match gateway(app, identity, None, None) {
+        Ok(gateway) => respond(app, gateway, request).await.into_response(),
         Err(error) => error.into_response(),
     }
 }
 
-/// The client of an endpoint, if its key is for the project and the agent.
-fn client(
+/// The gateway for a client; refused if its key is not for the project or the agent.
+fn gateway(
     app: &App,
     identity: Identity,
     project: Option<&str>,
     agent: Option<&str>,
-) -> Result<Arc<Client>, ApiError> {
+) -> Result<Arc<Gateway>, ApiError> {
     static DEFAULT_PROJECT: LazyLock<Arc<str>> = LazyLock::new(|| DEFAULT.into());
     let project = match project {
         // It always exists, and most clients mean it.
@@ -66,40 +67,33 @@ fn client(
     };
     let agent = identity.acting_as(agent)?;
     let projects = Arc::clone(&app.projects);
-    Ok(Arc::new(Client { projects, identity: identity.into_model(), project, agent }))
-}
-
-/// Waits until all tools of the client are there, so that its first list is complete.
-async fn settled(app: &App, client: &Client) {
-    // If there is no such project, the response to the client's first request says why.
-    if let Ok(context) = app.projects.context(&client.project, client.agent.as_deref()).await {
-        context.runtime.settled().await;
-    }
+    Ok(Arc::new(Gateway::new(projects, identity, project, agent)))
 }
 
 /// Answers a request at `/mcp`.
-async fn respond(app: &App, client: Arc<Client>, request: Request<Body>) -> Result<Response, ApiError> {
+async fn respond(app: &App, gateway: Arc<Gateway>, request: Request<Body>) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
-    // A request whose header says that it is a call waits for no server but its own.
+    // A request whose header says that it is a call waits for no server but its own. Others also wait for a switch to
+    // another agent to end: which methods there are depends on the servers of the agent.
     if parts.headers.get("mcp-method").is_none_or(|method| method != "tools/call") {
-        settled(app, &client).await;
+        gateway.settled().await;
     }
-    let handler: Arc<dyn Handler> = Arc::clone(&client) as _;
+    let (key, handler): (_, Arc<dyn Handler>) = (gateway.key(), gateway);
     let response = match parts.method {
         Method::POST => app.mcp.post(&parts.headers, &handler, query::body(body).await?).await,
         Method::DELETE => app.mcp.delete(&parts.headers, &handler),
         Method::GET => app.mcp.get(&parts.headers, &handler),
         _ => app.mcp.other_method(),
     };
-    Ok(response.map(|body| into_body(app, &client, body)))
+    Ok(response.map(|body| into_body(app, key, body)))
 }
 
 /// `GET /sse`.
 pub(crate) async fn open_sse(State(app): State<App>, identity: Identity) -> Result<Response, ApiError> {
-    let client = client(&app, identity, None, None)?;
-    settled(&app, &client).await;
-    let handler: Arc<dyn Handler> = Arc::clone(&client) as _;
-    Ok(app.mcp.sse(&handler, MESSAGES).map(|body| into_body(&app, &client, body)))
+    let gateway = gateway(&app, identity, None, None)?;
+    gateway.settled().await;
+    let (key, handler): (_, Arc<dyn Handler>) = (gateway.key(), gateway);
+    Ok(app.mcp.sse(&handler, MESSAGES).map(|body| into_body(&app, key, body)))
 }
 
 /// The query of a message.
@@ -116,19 +110,19 @@ pub(crate) async fn take_message(
     identity: Identity,
     request: Request<Body>,
 ) -> Result<Response, ApiError> {
-    let client = client(&app, identity, None, None)?;
+    let gateway = gateway(&app, identity, None, None)?;
     let bytes = query::body(request.into_body()).await?;
-    let handler: Arc<dyn Handler> = Arc::clone(&client) as _;
+    let (key, handler): (_, Arc<dyn Handler>) = (gateway.key(), gateway);
     let response = app.mcp.sse_message(&handler, &stream.session_id, bytes).await;
-    Ok(response.map(|body| into_body(&app, &client, body)))
+    Ok(response.map(|body| into_body(&app, key, body)))
 }
 
-fn into_body(app: &App, client: &Client, body: gantry_mcp::Body) -> Body {
+fn into_body(app: &App, key: Option<KeyId>, body: gantry_mcp::Body) -> Body {
     match body {
         gantry_mcp::Body::Whole(bytes) => Body::from(bytes),
         gantry_mcp::Body::Events(events) => {
             // A stream can outlive the key that it was opened with.
-            let voided = Arc::clone(&app.keys).voided(client.identity.clone());
+            let voided = Arc::clone(&app.keys).voided(key);
             Body::from_stream(events.map(Ok::<_, Infallible>).take_until(voided))
         }
     }

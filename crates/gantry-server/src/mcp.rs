@@ -1,18 +1,17 @@
 //! MCP in front of the projects, over HTTP and stdio: gantry-mcp speaks the protocol, the runtime runs the calls.
 
-mod call;
+mod handler;
 mod result;
 mod session;
 mod tasks;
 
 use crate::Identity;
-use gantry_mcp::exchange::BoxFuture;
-use gantry_mcp::{ErrorObject, Features, Handler, Server};
+use gantry_core::id::KeyId;
+use gantry_mcp::Server;
 use gantry_runtime::Projects;
 use serde_json::json;
-use session::ClientSession;
-use std::any::Any;
-use std::sync::Arc;
+use session::CurrentSession;
+use std::sync::{Arc, OnceLock};
 
 /// The MCP server in front of these projects.
 #[must_use]
@@ -21,38 +20,41 @@ pub fn endpoint(projects: &Projects) -> Server {
     Server::new(info.to_string(), projects.services().changes(), &gantry_mcp::Options::default())
 }
 
-/// A client of the MCP endpoint of a project or of an agent.
-#[derive(Debug, Clone)]
-pub struct Client {
-    pub projects: Arc<Projects>,
-    pub identity: Identity,
-    pub project: Arc<str>,
-    /// The agent as which it acts; `None` means the active one, if there is one.
-    pub agent: Option<Arc<str>>,
+/// The gateway for one MCP client at the endpoint of a project or of an agent.
+///
+/// Its calls are made as [`Identity::model_caller`], because the client acts for a model.
+#[derive(Debug)]
+pub struct Gateway {
+    projects: Arc<Projects>,
+    /// Not demoted: it says who the person behind the model is, and which keys are the same client.
+    identity: Identity,
+    project: Arc<str>,
+    /// The agent as which the client acts; `None` means the active one, if there is one.
+    agent: Option<Arc<str>>,
+    session: OnceLock<CurrentSession>,
 }
 
-impl Handler for Client {
-    fn is_same(&self, other: &dyn Handler) -> bool {
-        (other as &dyn Any).downcast_ref::<Self>().is_some_and(|other| {
-            self.identity == other.identity && self.project == other.project && self.agent == other.agent
-        })
+impl Gateway {
+    #[must_use]
+    pub fn new(
+        projects: Arc<Projects>,
+        identity: Identity,
+        project: Arc<str>,
+        agent: Option<Arc<str>>,
+    ) -> Self {
+        Self { projects, identity, project, agent, session: OnceLock::new() }
     }
 
-    fn instructions(&self) -> Option<String> {
-        let context = self.projects.peek(&self.project, self.agent.as_deref())?;
-        context.runtime.instructions(context.agent.as_deref())
+    /// The key of the store that the client came with.
+    pub(crate) fn key(&self) -> Option<KeyId> {
+        self.identity.key
     }
 
-    fn features(&self) -> Features {
-        let context = self.projects.peek(&self.project, self.agent.as_deref());
-        context.map(|context| context.runtime.features(context.agent.as_deref())).unwrap_or_default()
-    }
-
-    fn open_session(&self) -> BoxFuture<'_, Result<Arc<dyn gantry_mcp::Session>, ErrorObject>> {
-        Box::pin(async { Ok(Arc::new(ClientSession::open(self, false).await?) as _) })
-    }
-
-    fn shared_session(&self) -> BoxFuture<'_, Result<Arc<dyn gantry_mcp::Session>, ErrorObject>> {
-        Box::pin(async { Ok(Arc::new(ClientSession::open(self, true).await?) as _) })
+    /// Waits until all tools of the client are there, so that its first list is complete.
+    pub(crate) async fn settled(&self) {
+        // If there is no such project, the response to the client's first request says why.
+        if let Ok(context) = self.projects.context(&self.project, self.agent.as_deref()).await {
+            context.runtime.settled().await;
+        }
     }
 }

@@ -29,7 +29,7 @@ use crate::error::Error;
 use crate::options::{ARGUMENTS_MAX, KEY_MAX};
 use crate::retention::{self, now_us};
 use crate::session_totals::SessionTotals;
-use crate::sql::{Connection, Row, names, placeholders, statements, to_json, values};
+use crate::sql::{Connection, Row, Value, names, placeholders, statements, to_json, values};
 use crate::writer::{Message, OnCallerGone, Record};
 use crate::{Store, check_size, count_change};
 use chain::Head;
@@ -368,12 +368,12 @@ impl<'tx> Ledger<'tx> {
     ) -> Result<(), Error> {
         let Author { node, process } = self.author;
         let seq = self.head.seq.saturating_add(1);
-        let columns = values![
+        let hashed: &[Value<'_>; chain::COLUMNS] = values![
             node, seq, next.kind, call, step, process, next.at, project, session, principal, name,
             next.state, next.body
         ];
-        let hash = chain::hash(&self.head.hash, columns);
-        if self.conn.execute(APPEND, &[columns.as_slice(), values![hash]].concat())? == 0 {
+        let hash = chain::hash(&self.head.hash, hashed);
+        if self.conn.execute(APPEND, &[hashed.as_slice(), values![hash]].concat())? == 0 {
             return Err(Error::StepTaken);
         }
         self.head = Head { seq, hash };

@@ -234,9 +234,14 @@ pub(crate) fn single<T: Column>(row: &mut Row<'_>) -> Result<T, Error> {
     row.take()
 }
 
+/// Room for the body of a usual entry of the ledger, so that writing it does not grow the text several times.
+const USUAL_JSON_BYTES: usize = 1024;
+
 /// The text of a column that holds JSON.
 pub(crate) fn to_json(value: &impl Serialize) -> Result<String, Error> {
-    serde_json::to_string(value).map_err(Error::unexpected)
+    let mut text = Vec::with_capacity(USUAL_JSON_BYTES);
+    serde_json::to_writer(&mut text, value).map_err(Error::unexpected)?;
+    String::from_utf8(text).map_err(Error::unexpected)
 }
 
 /// The value of a column that holds JSON, or what is wrong with its text.

@@ -6,6 +6,9 @@ use crate::truncate::truncate;
 use std::borrow::Cow;
 use std::ops::Range;
 
+/// Members of an object whose keys are compared each with each, which takes no memory; more are sorted.
+const FEW_MEMBERS: usize = 8;
+
 #[derive(Default)]
 pub(super) struct Scanner<'a, 'p> {
     text: &'a str,
@@ -30,7 +33,7 @@ pub(super) struct Member<'a> {
     pub(super) key: Cow<'a, str>,
     pub(super) value: &'a str,
     /// The members of the value, if it is an object and they are kept.
-    pub(super) object: Option<Box<Object<'a>>>,
+    pub(super) object: Option<Object<'a>>,
     /// Where key and value are in the canonical text.
     written: Range<usize>,
 }
@@ -150,7 +153,7 @@ impl<'a, 'p> Scanner<'a, 'p> {
                 member.value = value;
                 member.written.end = written;
                 if depth < self.object_levels {
-                    member.object = ended.map(|members| Box::new(Object { members }));
+                    member.object = ended.map(|members| Object { members });
                 }
             }
             self.end_canonical(depth);
@@ -206,10 +209,17 @@ impl<'a, 'p> Scanner<'a, 'p> {
 
     /// Refuses equal keys and puts the canonical text of an object into key order.
     fn sort_members(&mut self, object: &Open<'a>) -> Result<(), Error> {
+        if self.out.is_none() && object.members.len() <= FEW_MEMBERS {
+            let repeated = |(n, member): &(usize, &Member<'a>)| {
+                object.members.iter().take(*n).any(|earlier| earlier.key == member.key)
+            };
+            let found = object.members.iter().enumerate().find(repeated);
+            return found.map_or(Ok(()), |(_, member)| Err(duplicate(member)));
+        }
         let mut sorted: Vec<&Member<'a>> = object.members.iter().collect();
         sorted.sort_by(|a, b| a.key.cmp(&b.key));
         if let Some([first, _]) = sorted.array_windows().find(|[a, b]| a.key == b.key) {
-            return Err(Error::DuplicateKey { key: truncate(&first.key, 80).to_owned() });
+            return Err(duplicate(first));
         }
         let Some(out) = &mut self.out else { return Ok(()) };
         let written = out.split_off(object.body);
@@ -271,23 +281,26 @@ impl<'a, 'p> Scanner<'a, 'p> {
 
     fn decoded_string(&mut self) -> Result<Cow<'a, str>, Error> {
         let start = self.at + 1;
-        let text = self.string()?;
-        if text.contains('\\') { self.decoded(start, text).map(Cow::Owned) } else { Ok(text.into()) }
+        let (text, has_escapes) = self.string()?;
+        if has_escapes { self.decoded(start, text).map(Cow::Owned) } else { Ok(text.into()) }
     }
 
-    /// Moves past a string. Returns the text between its quotes, whose escapes have the right form.
-    fn string(&mut self) -> Result<&'a str, Error> {
+    /// Moves past a string. Returns the text between its quotes, and whether it has escapes; these have the right form.
+    fn string(&mut self) -> Result<(&'a str, bool), Error> {
         self.at += 1;
-        let start = self.at;
+        let (start, mut has_escapes) = (self.at, false);
         loop {
             self.at += plain_length(self.text.as_bytes().get(self.at..).unwrap_or_default());
             match self.peek() {
                 Some(b'"') => {
                     let text = self.text.get(start..self.at).unwrap_or_default();
                     self.at += 1;
-                    return Ok(text);
+                    return Ok((text, has_escapes));
                 }
-                Some(b'\\') => self.escape()?,
+                Some(b'\\') => {
+                    self.escape()?;
+                    has_escapes = true;
+                }
                 Some(_) => return Err(self.syntax("a control character in a string")),
                 None => return Err(self.syntax("a string without an end")),
             }
@@ -406,6 +419,10 @@ impl<'a, 'p> Scanner<'a, 'p> {
     fn syntax(&self, what: &'static str) -> Error {
         Error::Syntax { at: self.at, what }
     }
+}
+
+fn duplicate(member: &Member<'_>) -> Error {
+    Error::DuplicateKey { key: truncate(&member.key, 80).to_owned() }
 }
 
 /// How many bytes there are before the first that is a quote, a backslash or a control character.

@@ -142,27 +142,24 @@ impl Pool {
 
     /// The position of the tool that a call with this spelling means, out of those that the caller has. Tools that the caller
     /// does not have make no difference.
+    ///
+    /// Of several tools with one spelling it is the one that is displayed so, or else the one that models are shown so. If
+    /// there is neither, none: a guess could call a tool that the caller did not mean.
     pub(super) fn find(&self, spelling: &str, is_there: impl Fn(usize) -> bool) -> Option<usize> {
         // A displayed name may itself look like `@ns/tool`, and means the tool that is displayed so.
-        let texts = [spelling, &*expand_at_syntax(spelling)];
-        let having = |text: &str| -> Vec<usize> {
-            self.index.get(text).into_iter().flatten().copied().filter(|n| is_there(*n)).collect()
-        };
-        let found = texts.into_iter().map(|text| (text, having(text))).find(|(_, tools)| !tools.is_empty());
-        found.and_then(|(text, tools)| self.choose(text, &tools))
-    }
-
-    /// Of several tools with one spelling, the one that is displayed so, or else the one that models are shown so. If there
-    /// is neither, none: a guess could call a tool that the caller did not mean.
-    fn choose(&self, spelling: &str, tools: &[usize]) -> Option<usize> {
-        let called = |name: fn(&Tool) -> &str| {
-            let is_called = |n: &usize| self.tools.get(*n).is_some_and(|tool| name(tool) == spelling);
-            tools.iter().copied().find(is_called)
-        };
-        match tools {
-            [only] => Some(*only),
-            _ => called(|tool| &tool.name).or_else(|| called(Tool::model_name)),
+        for text in [spelling, &*expand_at_syntax(spelling)] {
+            let having = || self.index.get(text).into_iter().flatten().copied().filter(|n| is_there(*n));
+            let mut tools = having();
+            let Some(first) = tools.next() else { continue };
+            if tools.next().is_none() {
+                return Some(first);
+            }
+            let called = |name: fn(&Tool) -> &str| {
+                having().find(|n| self.tools.get(*n).is_some_and(|tool| name(tool) == text))
+            };
+            return called(|tool| &tool.name).or_else(|| called(Tool::model_name));
         }
+        None
     }
 
     /// The positions of a provider's tools.

@@ -2,49 +2,42 @@
 
 use super::{
     Reply, Server,
-    connected_client::{ClientMode, ConnectedClient},
-    handler::{Handler, Session},
+    connection::Connection,
+    handler::Handler,
     modern,
     pending_input::{ParkKey, Resumed},
     request::ParsedRequest,
+    request_channel::{ClientMode, RequestChannel, ResponseMode},
     request_task::{RequestTask, RunningRequest},
-    session::LegacySession,
 };
 use crate::{ErrorObject, envelope::Request};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-/// The client and the session of a modern request.
-pub(super) struct ModernClient<'a> {
-    pub(super) handler: &'a Arc<dyn Handler>,
-    pub(super) session: Arc<dyn Session>,
-    /// Tells this client from all others.
-    pub(super) number: u64,
-    pub(super) cancel: CancellationToken,
-}
-
 impl Server {
-    /// Starts a request of a legacy session.
+    /// Starts a request of a legacy client.
     pub(super) fn start_legacy(
         &self,
-        legacy: &Arc<LegacySession>,
-        mode: ClientMode,
+        connection: &Arc<Connection>,
+        mode: ResponseMode,
         request: ParsedRequest,
         cancel: CancellationToken,
     ) -> RequestTask {
         let ParsedRequest { id, operation, options } = request;
-        let channel = ConnectedClient::new(Arc::clone(&legacy.capabilities), legacy.number, mode, options);
-        let session = Arc::clone(&legacy.session);
-        let running = RunningRequest::start(session, operation, Some(Arc::clone(legacy)), channel, cancel);
+        let channel = RequestChannel::new(ClientMode::Legacy(Arc::clone(connection), mode), options);
+        let running = RunningRequest::start(Arc::clone(&connection.handler), operation, channel, cancel);
         RequestTask { server: self.clone(), id, running: Some(running), park_key: None }
     }
 
-    /// Starts a modern request, or resumes the one that waits for the input in this one.
+    /// Starts a modern request, or resumes the one that waits for the input in this one. `number` tells its client from
+    /// all others.
     pub(super) fn start_modern(
         &self,
-        client: ModernClient<'_>,
+        handler: &Arc<dyn Handler>,
+        number: u64,
         parsed: ParsedRequest,
         request: &Request<'_>,
+        cancel: CancellationToken,
     ) -> Result<RequestTask, Reply> {
         let ParsedRequest { id, operation, mut options } = parsed;
         let may_ask_for_input = operation.may_ask_for_input();
@@ -53,7 +46,7 @@ impl Server {
             let params = &request.params;
             let refused = |error: ErrorObject| modern::refuse(request, &error);
             options.responses = params.get("inputResponses").map(str::to_owned);
-            let key = ParkKey::new(client.handler, &request.method, params.object_text());
+            let key = ParkKey::new(handler, &request.method, params.object_text());
             let inputs = &self.inner.pending_inputs;
             let mut state = params.state().map_err(refused)?;
             if state.is_none() && options.responses.is_some() {
@@ -74,10 +67,10 @@ impl Server {
             }
             park_key = Some(key);
         }
-        let capabilities = Arc::new(request.params.request_capabilities());
-        let mode = ClientMode::Modern { may_ask_for_input };
-        let channel = ConnectedClient::new(capabilities, client.number, mode, options);
-        let running = RunningRequest::start(client.session, operation, None, channel, client.cancel);
+        let capabilities = request.params.request_capabilities();
+        let mode = ClientMode::Modern { capabilities, number, may_ask_for_input };
+        let channel = RequestChannel::new(mode, options);
+        let running = RunningRequest::start(Arc::clone(handler), operation, channel, cancel);
         Ok(RequestTask { server: self.clone(), id, running: Some(running), park_key })
     }
 }

@@ -7,7 +7,7 @@
 //! kept while their request runs, regardless of limits. Other messages are not replayed. When the events of all sessions
 //! are too large, streams that have ended are dropped early, the oldest first.
 
-use super::{body::event, connected_client::Delivery, handler::Receipt};
+use super::{body::event, handler::Receipt, outgoing::Delivery};
 use crate::limits::{RETRY_MS, SESSION_STREAMS, STREAM_BYTES, STREAM_EVENTS, STREAM_KEPT_WHEN_FULL};
 use bytes::Bytes;
 use std::{

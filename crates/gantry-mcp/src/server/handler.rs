@@ -1,4 +1,4 @@
-//! The gateway behind the server: the traits that give it sessions, lists and calls.
+//! The program behind the MCP server: sessions, lists and calls, for one client.
 
 use crate::{
     ErrorObject, Version,
@@ -10,11 +10,16 @@ use gantry_core::CallRequest;
 pub use gantry_provider::resources::{Change, ChangeNotice, Features, ForwardRequest};
 use std::{any::Any, sync::Arc};
 
-/// The gateway for one client at one endpoint. The server speaks the protocol, the handler opens sessions.
+/// Serves one client at one endpoint: the server speaks the protocol, the handler does the work.
 ///
-/// Texts that a handler or a session returns are spliced into responses as they are, so they must be valid JSON.
+/// Over HTTP every message comes with a new handler, and the handler of `initialize` stays in the session. A connection of
+/// its own has one handler. The server calls `open_session` or `join_session` once, before `list`, `header_params`,
+/// `call_tool`, `request` and `is_visible`; a handler without a session only identifies its client.
+///
+/// Texts that a handler returns are spliced into responses as they are, so they must be valid JSON.
 pub trait Handler: Any + Send + Sync {
-    /// Whether the other is for the same client at the same endpoint. A session is only ever found again by such a one.
+    /// Whether both handlers are of the same identity at the same endpoint. Only such a handler finds a session or a request
+    /// that waits for input again.
     fn is_same(&self, other: &dyn Handler) -> bool;
 
     /// Advice to the model on how to use this server.
@@ -24,14 +29,12 @@ pub trait Handler: Any + Send + Sync {
     fn features(&self) -> Features;
 
     /// Opens a session: a client sent `initialize` over HTTP, or its first request on a connection of its own.
-    fn open_session(&self) -> BoxFuture<'_, Result<Arc<dyn Session>, ErrorObject>>;
+    fn open_session(&self) -> BoxFuture<'_, Result<(), ErrorObject>>;
 
-    /// The session of all requests without one (2026-07-28 over HTTP). It is never closed.
-    fn shared_session(&self) -> BoxFuture<'_, Result<Arc<dyn Session>, ErrorObject>>;
-}
+    /// Joins the session that an identity's requests without a session share (2026-07-28 over HTTP). The server never
+    /// closes it.
+    fn join_session(&self) -> BoxFuture<'_, Result<(), ErrorObject>>;
 
-/// One session of a client.
-pub trait Session: Send + Sync {
     /// Everything of a kind, in a stable order, as the text of a JSON array.
     ///
     /// Clients before 2026-07-28 refuse a whole list for one tool whose `outputSchema` is not an object schema,
@@ -39,13 +42,12 @@ pub trait Session: Send + Sync {
     fn list(&self, kind: ListKind, version: Version) -> BoxFuture<'_, Result<Arc<str>, ErrorObject>>;
 
     /// The arguments of a tool that a client of 2026-07-28 repeats in headers; none for an unknown tool.
-    fn header_params(&self, tool: &str) -> Vec<HeaderParam>;
+    fn header_params(&self, tool: &str) -> Result<Vec<HeaderParam>, ErrorObject>;
 
     /// Calls a tool. An unknown one is an error with [`crate::error::code::INVALID_PARAMS`]; a tool that fails is
     /// a result with `isError`. `meta` is the `_meta` of the request, the text of an object.
     ///
-    /// The future may be dropped. For a legacy client that means nothing: its connection is not its request. A client of
-    /// 2026-07-28 has then withdrawn the call.
+    /// The future may be dropped. A legacy client that hangs up has not withdrawn its call; a client of 2026-07-28 has.
     fn call_tool(
         &self,
         call: CallRequest,
@@ -63,8 +65,8 @@ pub trait Session: Send + Sync {
     /// Whether the client may be notified of a change. Asked for every open stream, so it must be quick.
     fn is_visible(&self, notice: &ChangeNotice) -> bool;
 
-    /// Ends a session that [`Handler::open_session`] opened. Calls may still be running in it.
-    fn close(&self) -> BoxFuture<'_, ()>;
+    /// Ends the session that [`Handler::open_session`] opened. Calls may still be running in it.
+    fn close_session(&self) -> BoxFuture<'_, ()>;
 }
 
 /// The outcome of a request.

@@ -27,11 +27,12 @@ impl Server {
     /// Cancel-safety: dropping the future, or the body of events that it returned, cancels a modern request, as its
     /// protocol says. It does not cancel a legacy one.
     pub async fn post(&self, headers: &HeaderMap, handler: &Arc<dyn Handler>, body: Bytes) -> Response<Body> {
-        if let Some(refusal) = unsuitable(headers) {
+        let accept = Accept::read(headers);
+        if let Some(refusal) = unsuitable(headers, accept) {
             return refusal;
         }
         match envelope::read(&body) {
-            Ok(Message::Request(request)) => self.post_request(headers, handler, request).await,
+            Ok(Message::Request(request)) => self.post_request(headers, accept, handler, request).await,
             Ok(Message::Notification(notification)) => self.post_notification(headers, handler, notification),
             Ok(message @ Message::Response(_)) => self.post_without_response(headers, handler, &message),
             Ok(Message::Batch(batch)) => self.post_batch(headers, handler, &batch).await,
@@ -45,12 +46,12 @@ impl Server {
         if !headers.contains_key(SESSION_HEADER) {
             return self.other_method();
         }
-        if !takes_events(headers) {
+        if !Accept::read(headers).takes_events() {
             let error = ErrorObject::invalid_request("a GET is answered with text/event-stream; accept it");
             return refuse(StatusCode::NOT_ACCEPTABLE, None, &error);
         }
         match self.session(headers, handler, None) {
-            Ok(session) => self.get_stream(headers, &**handler, &session),
+            Ok(session) => self.get_stream(headers, &session),
             Err(refusal) => refusal.into(),
         }
     }
@@ -76,18 +77,19 @@ impl Server {
     async fn post_request(
         &self,
         headers: &HeaderMap,
+        accept: Accept,
         handler: &Arc<dyn Handler>,
         request: Request<'_>,
     ) -> Response<Body> {
-        let version = match era::single_value(headers, era::VERSION_HEADER) {
+        let version = match era::single_value(headers, &era::VERSION_HEADER) {
             Ok(version) => version,
             Err(error) => return refuse(StatusCode::BAD_REQUEST, Some(&request.id), &error),
         };
         if era::is_modern_request(&request.method, &request.params, version) {
-            return self.post_modern(headers, handler, request).await;
+            return self.post_modern(headers, accept, handler, request).await;
         }
         match self.session(headers, handler, Some(&request.id)) {
-            Ok(session) => self.post_legacy(headers, &**handler, session, request).await,
+            Ok(session) => self.post_legacy(accept, session, request).await,
             // An unknown session id is ignored here: the client is about to get a new one.
             Err(_) if request.method == "initialize" => self.post_initialize(handler, &request).await,
             Err(refusal) => refusal.into(),
@@ -100,7 +102,7 @@ impl Server {
         handler: &Arc<dyn Handler>,
         notification: Notification<'_>,
     ) -> Response<Body> {
-        let version = era::single_value(headers, era::VERSION_HEADER).ok().flatten();
+        let version = era::single_value(headers, &era::VERSION_HEADER).ok().flatten();
         // The modern protocol has no notification for HTTP, and takes any.
         if era::is_modern_request(&notification.method, &notification.params, version) {
             return empty(StatusCode::ACCEPTED);
@@ -116,7 +118,7 @@ impl Server {
     ) -> Response<Body> {
         match self.session(headers, handler, None) {
             Ok(session) => {
-                self.accept(&session.legacy, message);
+                session.connection.accept(message);
                 empty(StatusCode::ACCEPTED)
             }
             Err(refusal) => refusal.into(),
@@ -133,12 +135,12 @@ impl Server {
             return refuse(StatusCode::BAD_REQUEST, None, &super::no_batches());
         }
         let session = match self.session(headers, handler, None) {
-            Ok(session) if session.legacy.version.has_batches() => session,
+            Ok(session) if session.connection.version.has_batches() => session,
             Ok(_) => return refuse(StatusCode::BAD_REQUEST, None, &super::no_batches()),
             Err(refusal) => return refusal.into(),
         };
         let response = match batch.messages() {
-            Ok(messages) => match self.batch(&**handler, &session.legacy, messages, None).await {
+            Ok(messages) => match self.batch(&session.connection, messages, None).await {
                 Some(text) => json(StatusCode::OK, text),
                 None => empty(StatusCode::ACCEPTED),
             },
@@ -170,46 +172,72 @@ impl Server {
 
 /// Checks the version header of a legacy message. Clients before 2025-06-18 send none.
 fn check_legacy_version(headers: &HeaderMap) -> Result<(), ErrorObject> {
-    match era::single_value(headers, era::VERSION_HEADER)? {
+    match era::single_value(headers, &era::VERSION_HEADER)? {
         Some(version) if Version::parse(version).is_none() => Err(era::unsupported(version, &Version::ALL)),
         Some(_) | None => Ok(()),
     }
 }
 
 /// The refusal of a request whose media types this endpoint cannot serve.
-fn unsuitable(headers: &HeaderMap) -> Option<Response<Body>> {
-    if !accepts(headers, &[JSON, "application/*", "*/*"]) {
+fn unsuitable(headers: &HeaderMap, accept: Accept) -> Option<Response<Body>> {
+    if !accept.json {
         let error = ErrorObject::invalid_request("answers are application/json; add it to the header Accept");
         return Some(refuse(StatusCode::NOT_ACCEPTABLE, None, &error));
     }
-    if headers.contains_key(header::CONTENT_TYPE) && !media(headers, header::CONTENT_TYPE, &[JSON]) {
+    let is_json = |found: &str| found.eq_ignore_ascii_case(JSON);
+    if headers.contains_key(header::CONTENT_TYPE) && !media_types(headers, header::CONTENT_TYPE).any(is_json)
+    {
         let error = ErrorObject::invalid_request("the body must have the Content-Type application/json");
         return Some(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, None, &error));
     }
     None
 }
 
-/// Whether the client takes one of these media types. Without the header it takes any.
-fn accepts(headers: &HeaderMap, wanted: &[&str]) -> bool {
-    !headers.contains_key(header::ACCEPT) || media(headers, header::ACCEPT, wanted)
+/// What a client takes as a response, from its header `Accept`.
+#[derive(Debug, Clone, Copy)]
+struct Accept {
+    json: bool,
+    events: Events,
 }
 
-/// Whether the client takes events before its answer.
-fn takes_events(headers: &HeaderMap) -> bool {
-    accepts(headers, &[EVENTS, "text/*", "*/*"])
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Events {
+    Refused,
+    Accepted,
+    /// The client names events before everything else.
+    Preferred,
 }
 
-/// Whether the client names events before everything else that it takes.
-fn prefers_events(headers: &HeaderMap) -> bool {
-    let first = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()?.split([',', ';']).next());
-    first.is_some_and(|first| first.trim().eq_ignore_ascii_case(EVENTS))
+impl Accept {
+    /// Without the header a client takes any media type.
+    fn read(headers: &HeaderMap) -> Self {
+        if !headers.contains_key(header::ACCEPT) {
+            return Self { json: true, events: Events::Accepted };
+        }
+        let mut accept = Self { json: false, events: Events::Refused };
+        for (n, found) in media_types(headers, header::ACCEPT).enumerate() {
+            let is_any = |wanted: [&str; 3]| wanted.iter().any(|wanted| found.eq_ignore_ascii_case(wanted));
+            accept.json |= is_any([JSON, "application/*", "*/*"]);
+            if n == 0 && found.eq_ignore_ascii_case(EVENTS) {
+                accept.events = Events::Preferred;
+            } else if accept.events == Events::Refused && is_any([EVENTS, "text/*", "*/*"]) {
+                accept.events = Events::Accepted;
+            }
+        }
+        accept
+    }
+
+    /// Whether the client takes events before its response.
+    fn takes_events(self) -> bool {
+        self.events != Events::Refused
+    }
 }
 
-/// Whether a header names one of some media types. Parameters of media types are ignored.
-fn media(headers: &HeaderMap, name: HeaderName, wanted: &[&str]) -> bool {
+/// The media types that a header names, without their parameters.
+fn media_types(headers: &HeaderMap, name: HeaderName) -> impl Iterator<Item = &str> {
     let values = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
-    let mut types = values.flat_map(|value| value.split(',')).filter_map(|item| item.split(';').next());
-    types.any(|found| wanted.iter().any(|wanted| found.trim().eq_ignore_ascii_case(wanted)))
+    let types = values.flat_map(|value| value.split(',')).filter_map(|item| item.split(';').next());
+    types.map(str::trim)
 }
 
 impl From<Reply> for Response<Body> {

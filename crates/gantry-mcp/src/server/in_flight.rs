@@ -1,4 +1,4 @@
-//! The requests that are running in one session or connection, so that they can be cancelled by their id.
+//! The requests in flight of one client, which can be cancelled by their ids.
 
 use crate::{ErrorObject, envelope::Id};
 use std::{
@@ -7,32 +7,37 @@ use std::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// All requests in flight of one session or connection.
+/// All requests in flight of one client.
 #[derive(Debug, Clone)]
-pub(super) struct InFlightRequests {
-    shared: Arc<Mutex<HashMap<Box<str>, CancellationToken>>>,
+pub(super) struct InFlightRequests(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    // Invariant: never held across an await.
+    entries: Mutex<HashMap<Arc<str>, CancellationToken>>,
+    /// The parent of all tokens. A request that waits for input has no entry here, and is cancelled with it all the same.
     all: CancellationToken,
     limit: usize,
 }
 
 impl InFlightRequests {
     pub(super) fn new(limit: usize) -> Self {
-        Self { shared: Arc::default(), all: CancellationToken::new(), limit }
+        Self(Arc::new(Shared { entries: Mutex::default(), all: CancellationToken::new(), limit }))
     }
 
     /// Registers a request until the guard is dropped.
     pub(super) fn begin(&self, id: &Id<'_>) -> Result<InFlightGuard, ErrorObject> {
-        let key: Box<str> = id.key().as_ref().into();
+        let key: Arc<str> = id.key().as_ref().into();
         let mut entries = self.lock();
         if entries.contains_key(&key) {
             let message = "a request with this id is still running; use a new id for every request";
             return Err(ErrorObject::invalid_request(message));
         }
-        if entries.len() >= self.limit {
-            return Err(too_many(self.limit));
+        if entries.len() >= self.0.limit {
+            return Err(too_many(self.0.limit));
         }
-        let cancel = self.all.child_token();
-        entries.insert(key.clone(), cancel.clone());
+        let cancel = self.0.all.child_token();
+        entries.insert(Arc::clone(&key), cancel.clone());
         Ok(InFlightGuard { requests: self.clone(), key, cancel })
     }
 
@@ -45,7 +50,7 @@ impl InFlightRequests {
 
     /// Cancels all requests that run and all that begin from now on.
     pub(super) fn cancel_all(&self) {
-        self.all.cancel();
+        self.0.all.cancel();
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -53,8 +58,8 @@ impl InFlightRequests {
     }
 
     /// Every change to the map is one call, so a panic of another thread leaves it whole.
-    fn lock(&self) -> MutexGuard<'_, HashMap<Box<str>, CancellationToken>> {
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, CancellationToken>> {
+        self.0.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -62,7 +67,7 @@ impl InFlightRequests {
 #[derive(Debug)]
 pub(super) struct InFlightGuard {
     requests: InFlightRequests,
-    key: Box<str>,
+    key: Arc<str>,
     cancel: CancellationToken,
 }
 
@@ -73,7 +78,7 @@ impl InFlightGuard {
 
     /// Whether the client has cancelled the request and must not be sent a response.
     pub(super) fn is_cancelled_by_client(&self) -> bool {
-        self.cancel.is_cancelled() && !self.requests.all.is_cancelled()
+        self.cancel.is_cancelled() && !self.requests.0.all.is_cancelled()
     }
 }
 

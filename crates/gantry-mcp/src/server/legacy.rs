@@ -2,11 +2,9 @@
 
 use super::{
     Reply,
-    connected_client::SettingChange,
-    handler::Handler,
+    connection::{Connection, SettingChange},
     request::{Operation, ParsedRequest},
     response,
-    session::LegacySession,
 };
 use crate::{
     ErrorObject,
@@ -15,16 +13,12 @@ use crate::{
 };
 use http::StatusCode;
 
-/// Parses a request in a session.
+/// Parses a request of a client with a handshake.
 ///
 /// # Errors
 /// The response, where the request needs no work.
-pub(super) fn parse(
-    request: Request<'_>,
-    legacy: &LegacySession,
-    handler: &dyn Handler,
-) -> Result<ParsedRequest, Reply> {
-    let (Request { id, method, params }, settings) = (request, &legacy.settings);
+pub(super) fn parse(request: Request<'_>, connection: &Connection) -> Result<ParsedRequest, Reply> {
+    let (Request { id, method, params }, settings) = (request, &connection.settings);
     let refuse = |error: &ErrorObject| Reply::error(StatusCode::OK, Some(&id), error);
     match &*method {
         "ping" => return Err(Reply::ok(response::empty(&id))),
@@ -34,7 +28,7 @@ pub(super) fn parse(
         }
         _ => {}
     }
-    let operation = Operation::read(&method, &params, legacy.version, handler);
+    let operation = Operation::read(&method, &params, connection.version, &*connection.handler);
     let operation = operation.map_err(|error| refuse(&error))?;
     if let Operation::Forward { change: Some(change), .. } = &operation {
         // The handler gets one subscription per resource.

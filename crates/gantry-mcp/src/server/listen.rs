@@ -3,7 +3,7 @@
 use super::{
     Server,
     body::{Source, message},
-    handler::{Features, ForwardRequest, Session},
+    handler::{Features, ForwardRequest, Handler},
     notifications::{Interest, ListenFilter, NotificationFeed},
     response::present_members,
 };
@@ -86,17 +86,17 @@ impl Listening {
     /// Cancel-safety: dropping the future takes the subscriptions back.
     pub(super) async fn begin(
         server: &Server,
-        session: Arc<dyn Session>,
+        handler: Arc<dyn Handler>,
         id: Id<'static>,
         request: ListenRequest,
         stop: CancellationToken,
     ) -> Self {
         let changes = server.changes();
         let ListenRequest { mut filter, uris } = request;
-        let subscriptions = subscribe(server, &session, uris).await;
+        let subscriptions = subscribe(server, &handler, uris).await;
         let first = Some(acknowledged(&filter, &subscriptions.uris));
         filter.watched = subscriptions.uris.iter().cloned().collect();
-        let feed = NotificationFeed::new(session, changes, Interest::Listen(filter));
+        let feed = NotificationFeed::new(handler, changes, Interest::Listen(filter));
         Self { server: server.clone(), id, first, feed, _subscriptions: subscriptions, stop, ended: false }
     }
 
@@ -130,21 +130,21 @@ impl Source for Listening {
 /// Resources that are subscribed to until this is dropped.
 struct Subscriptions {
     server: Server,
-    session: Arc<dyn Session>,
+    handler: Arc<dyn Handler>,
     uris: Vec<String>,
 }
 
 /// Subscribes to resources, one after the other, in a task of its own: a subscription whose request was dropped halfway
 /// would be in an unknown state. Once the receiver is gone, the task takes the last one back and stops.
-async fn subscribe(server: &Server, session: &Arc<dyn Session>, uris: Vec<String>) -> Subscriptions {
-    let (owner, granting) = (server.clone(), Arc::clone(session));
+async fn subscribe(server: &Server, handler: &Arc<dyn Handler>, uris: Vec<String>) -> Subscriptions {
+    let (owner, granting) = (server.clone(), Arc::clone(handler));
     let (granted, mut grants) = mpsc::channel(1);
     server.in_background(async move {
         for uri in uris {
             match forward(&*granting, ForwardMethod::Subscribe, &uri).await {
                 Ok(_) => {
-                    let (server, session) = (owner.clone(), Arc::clone(&granting));
-                    if granted.send(Subscriptions { server, session, uris: vec![uri] }).await.is_err() {
+                    let (server, handler) = (owner.clone(), Arc::clone(&granting));
+                    if granted.send(Subscriptions { server, handler, uris: vec![uri] }).await.is_err() {
                         return;
                     }
                 }
@@ -153,7 +153,7 @@ async fn subscribe(server: &Server, session: &Arc<dyn Session>, uris: Vec<String
         }
     });
     let mut subscriptions =
-        Subscriptions { server: server.clone(), session: Arc::clone(session), uris: Vec::new() };
+        Subscriptions { server: server.clone(), handler: Arc::clone(handler), uris: Vec::new() };
     let all = async {
         while let Some(mut one) = grants.recv().await {
             subscriptions.uris.append(&mut one.uris);
@@ -167,13 +167,13 @@ async fn subscribe(server: &Server, session: &Arc<dyn Session>, uris: Vec<String
 
 impl Drop for Subscriptions {
     fn drop(&mut self) {
-        let (session, uris) = (Arc::clone(&self.session), std::mem::take(&mut self.uris));
+        let (handler, uris) = (Arc::clone(&self.handler), std::mem::take(&mut self.uris));
         if uris.is_empty() {
             return;
         }
         self.server.in_background(async move {
             for uri in uris {
-                if let Err(error) = forward(&*session, ForwardMethod::Unsubscribe, &uri).await {
+                if let Err(error) = forward(&*handler, ForwardMethod::Unsubscribe, &uri).await {
                     tracing::debug!(uri, "a resource stays watched: {error}");
                 }
             }
@@ -181,10 +181,10 @@ impl Drop for Subscriptions {
     }
 }
 
-async fn forward(session: &dyn Session, method: ForwardMethod, uri: &str) -> Result<String, ErrorObject> {
+async fn forward(handler: &dyn Handler, method: ForwardMethod, uri: &str) -> Result<String, ErrorObject> {
     let params = raw::object([("uri", raw::quoted(uri).as_str())]);
     let context = RequestContext { client: Arc::new(NoClient::default()), cancel: CancellationToken::new() };
-    session.request(ForwardRequest { method, params, meta: None, context }).await
+    handler.request(ForwardRequest { method, params, meta: None, context }).await
 }
 
 /// The first message: what was granted.

@@ -17,14 +17,14 @@ use crate::{
     raw,
 };
 use gantry_core::json::write_string;
-use http::{HeaderMap, StatusCode};
-use std::borrow::Cow;
+use http::{HeaderMap, HeaderName, StatusCode, header::AsHeaderName};
+use std::{borrow::Cow, fmt};
 
-pub(super) const VERSION_HEADER: &str = "mcp-protocol-version";
+pub(super) const VERSION_HEADER: HeaderName = HeaderName::from_static("mcp-protocol-version");
 /// The member of `_meta` with the version of a request.
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-const METHOD_HEADER: &str = "mcp-method";
-const NAME_HEADER: &str = "mcp-name";
+const METHOD_HEADER: HeaderName = HeaderName::from_static("mcp-method");
+const NAME_HEADER: HeaderName = HeaderName::from_static("mcp-name");
 
 /// Whether a message must be read as a modern one.
 ///
@@ -43,7 +43,7 @@ pub(super) fn check(request: &Request<'_>, headers: Option<&HeaderMap>) -> Resul
     let version = params.meta(VERSION).and_then(raw::string);
     let version = version.ok_or_else(|| missing("protocolVersion", "a string"))?;
     if let Some(headers) = headers {
-        check_header_matches(headers, VERSION_HEADER, Some(&version))?;
+        check_header_matches(headers, &VERSION_HEADER, Some(&version))?;
     }
     if version != Version::MODERN.as_str() {
         return Err(unsupported(&version, &[Version::MODERN]));
@@ -53,9 +53,9 @@ pub(super) fn check(request: &Request<'_>, headers: Option<&HeaderMap>) -> Resul
         return Err(missing("clientCapabilities", "an object"));
     }
     let Some(headers) = headers else { return Ok(()) };
-    check_header_matches(headers, METHOD_HEADER, Some(&request.method))?;
+    check_header_matches(headers, &METHOD_HEADER, Some(&request.method))?;
     match params.header_name(&request.method) {
-        Some(name) => check_header_matches(headers, NAME_HEADER, name.as_deref()),
+        Some(name) => check_header_matches(headers, &NAME_HEADER, name.as_deref()),
         None => Ok(()),
     }
 }
@@ -83,7 +83,7 @@ pub(super) fn check_arguments(
 ) -> Result<(), ErrorObject> {
     for param in wanted {
         let body = arguments.and_then(|arguments| param.value(arguments));
-        let header = match single_value(headers, &param.header)? {
+        let header = match single_value(headers, param.header.as_str())? {
             Some(header) => Some(decoded(header, &param.header)?),
             None => None,
         };
@@ -135,7 +135,10 @@ pub(super) fn unsupported(requested: &str, supported: &[Version]) -> ErrorObject
 ///
 /// # Errors
 /// When it is there twice or is not plain text: two readers would not agree on what it says.
-pub(super) fn single_value<'h>(headers: &'h HeaderMap, name: &str) -> Result<Option<&'h str>, ErrorObject> {
+pub(super) fn single_value(
+    headers: &HeaderMap,
+    name: impl AsHeaderName + fmt::Display + Copy,
+) -> Result<Option<&str>, ErrorObject> {
     let mut values = headers.get_all(name).iter();
     let first = values.next();
     if values.next().is_some() {
@@ -150,7 +153,7 @@ pub(super) fn single_value<'h>(headers: &'h HeaderMap, name: &str) -> Result<Opt
 /// Checks that a header says what the body says.
 fn check_header_matches(
     headers: &HeaderMap,
-    name: &'static str,
+    name: &HeaderName,
     body: Option<&str>,
 ) -> Result<(), ErrorObject> {
     let header = single_value(headers, name)?;
@@ -161,8 +164,8 @@ fn check_header_matches(
         };
     };
     // Only names may hold what a header cannot; versions and methods are plain.
-    let said = if name == NAME_HEADER { decoded(header, name)? } else { Cow::Borrowed(header) };
-    if body == Some(said.as_ref()) { Ok(()) } else { Err(differs(name, &said, body)) }
+    let said = if *name == NAME_HEADER { decoded(header, name.as_str())? } else { Cow::Borrowed(header) };
+    if body == Some(said.as_ref()) { Ok(()) } else { Err(differs(name.as_str(), &said, body)) }
 }
 
 fn differs(name: &str, header: &str, body: Option<&str>) -> ErrorObject {

@@ -1,12 +1,13 @@
-//! Changes of the gateway, as the notifications that one client gets outside of its requests.
+//! Changes of lists and resources, as the notifications that one client gets outside of its requests.
 
 use super::{
     Server,
     body::Source,
-    connected_client::{Delivery, notification},
+    connection::Connection,
     event_log::{EventReader, SESSION_STREAM},
-    handler::{Change, ChangeNotice, Features, Handler, Session},
-    session::LegacySession,
+    handler::{Change, ChangeNotice, Features, Handler},
+    outgoing::Delivery,
+    request_channel::notification,
     sessions::HttpSession,
 };
 use crate::{client::ListKind, raw};
@@ -19,8 +20,8 @@ use tokio::sync::broadcast::{Receiver, error::RecvError};
 
 /// The notifications that a client wants.
 pub(super) enum Interest {
-    /// All that a legacy session gets.
-    Session { legacy: Arc<LegacySession>, features: Features },
+    /// All that a legacy client gets.
+    Session { connection: Arc<Connection>, features: Features },
     /// Those that a `subscriptions/listen` names.
     Listen(ListenFilter),
 }
@@ -39,7 +40,7 @@ pub(super) struct ListenFilter {
 
 /// The notifications of one client.
 pub(super) struct NotificationFeed {
-    session: Arc<dyn Session>,
+    handler: Arc<dyn Handler>,
     changes: Receiver<ChangeNotice>,
     interest: Interest,
     /// Notifications that precede the next change. Limit: one per kind of list.
@@ -48,21 +49,18 @@ pub(super) struct NotificationFeed {
 
 impl NotificationFeed {
     pub(super) fn new(
-        session: Arc<dyn Session>,
+        handler: Arc<dyn Handler>,
         changes: Receiver<ChangeNotice>,
         interest: Interest,
     ) -> Self {
-        Self { session, changes, interest, backlog: VecDeque::new() }
+        Self { handler, changes, interest, backlog: VecDeque::new() }
     }
 
-    /// The feed of a legacy session.
-    pub(super) fn of_session(
-        legacy: &Arc<LegacySession>,
-        changes: Receiver<ChangeNotice>,
-        features: Features,
-    ) -> Self {
-        let interest = Interest::Session { legacy: Arc::clone(legacy), features };
-        Self::new(Arc::clone(&legacy.session), changes, interest)
+    /// The feed of a legacy client.
+    pub(super) fn of_connection(connection: &Arc<Connection>, changes: Receiver<ChangeNotice>) -> Self {
+        let handler = Arc::clone(&connection.handler);
+        let interest = Interest::Session { connection: Arc::clone(connection), features: handler.features() };
+        Self::new(handler, changes, interest)
     }
 
     /// Waits for the next notification.
@@ -75,7 +73,7 @@ impl NotificationFeed {
             }
             match self.changes.recv().await {
                 Ok(notice) => {
-                    if self.session.is_visible(&notice)
+                    if self.handler.is_visible(&notice)
                         && let Some(text) = self.interest.render(&notice.change)
                     {
                         return text;
@@ -100,13 +98,14 @@ impl Interest {
             (Change::ListChanged { kind, .. }, _) => self.list_changed(*kind),
             (Change::Updated { uri, params, .. }, _) => {
                 let is_wanted = match self {
-                    Self::Session { legacy, .. } => legacy.settings.watches(uri),
+                    Self::Session { connection, .. } => connection.settings.watches(uri),
                     Self::Listen(filter) => filter.watched.contains(&**uri),
                 };
                 is_wanted.then(|| self.text("notifications/resources/updated", params))
             }
-            (Change::Log { level, params, .. }, Self::Session { legacy, .. }) => {
-                legacy.settings.wants_log(*level).then(|| self.text("notifications/message", params))
+            (Change::Log { level, params, .. }, Self::Session { connection, .. }) => {
+                let is_wanted = connection.settings.log_level().is_some_and(|least| *level >= least);
+                is_wanted.then(|| self.text("notifications/message", params))
             }
             (Change::ElicitationComplete { params, .. }, Self::Session { .. }) => {
                 Some(self.text("notifications/elicitation/complete", params))
@@ -156,14 +155,9 @@ pub(super) struct SessionEvents {
 
 impl SessionEvents {
     /// Opens the stream. The reader has replaced that of the stream that was open.
-    pub(super) fn open(
-        server: &Server,
-        session: &Arc<HttpSession>,
-        handler: &dyn Handler,
-        reader: EventReader,
-    ) -> Self {
+    pub(super) fn open(server: &Server, session: &Arc<HttpSession>, reader: EventReader) -> Self {
         let feed = session.feed().take();
-        let new = || NotificationFeed::of_session(&session.legacy, server.changes(), handler.features());
+        let new = || NotificationFeed::of_connection(&session.connection, server.changes());
         let feed = Some(feed.unwrap_or_else(new));
         Self { server: server.clone(), session: Arc::clone(session), feed, reader }
     }

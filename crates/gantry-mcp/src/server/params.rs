@@ -1,9 +1,6 @@
 //! The params of each method, checked and converted from the spans of a message.
 
-use super::{
-    connected_client::{RequestOptions, SettingChange},
-    request::Operation,
-};
+use super::{connection::SettingChange, request::Operation, request_channel::RequestOptions};
 use crate::{
     ErrorObject, Version,
     envelope::Params,

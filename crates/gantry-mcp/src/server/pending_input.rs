@@ -1,4 +1,4 @@
-//! Requests of 2026-07-28 that wait for input of their clients while no connection belongs to them.
+//! Requests of 2026-07-28 that wait for input from their clients, while no request of the client waits for them.
 //!
 //! A client of that version is asked by a result; it sends the request again, with the input and with the
 //! `requestState` of the result. The work is never started a second time: an unknown state is an error, because the work
@@ -7,8 +7,8 @@
 //! A state is random and carries no data. Its client, its request and its deadline are kept with the work.
 
 use super::{
-    connected_client::{RequestOptions, matching_responses},
     handler::Handler,
+    request_channel::{RequestOptions, matching_responses},
     request_task::RunningRequest,
 };
 use crate::{
@@ -43,7 +43,7 @@ struct State {
 }
 
 struct PendingInput {
-    client: Arc<dyn Handler>,
+    handler: Arc<dyn Handler>,
     request: Digest,
     number: u64,
     expires: Instant,
@@ -54,14 +54,14 @@ struct PendingInput {
 
 /// Identifies a request of a client: its method and its params, without what differs from round to round.
 pub(super) struct ParkKey {
-    client: Arc<dyn Handler>,
+    handler: Arc<dyn Handler>,
     method: Box<str>,
     params: Box<str>,
 }
 
 impl ParkKey {
-    pub(super) fn new(client: &Arc<dyn Handler>, method: &str, params: &str) -> Self {
-        Self { client: Arc::clone(client), method: method.into(), params: params.into() }
+    pub(super) fn new(handler: &Arc<dyn Handler>, method: &str, params: &str) -> Self {
+        Self { handler: Arc::clone(handler), method: method.into(), params: params.into() }
     }
 
     fn digest(&self) -> Digest {
@@ -99,7 +99,7 @@ impl PendingInputs {
         self.expire();
         let request = key.digest();
         let mut state = self.lock();
-        let own = state.entries.values().filter(|entry| entry.client.is_same(&*key.client)).count();
+        let own = state.entries.values().filter(|entry| entry.handler.is_same(&*key.handler)).count();
         if state.closed || state.entries.len() >= PARKED || own >= PARKED_PER_IDENTITY {
             tracing::warn!(
                 "a client was not asked for input: too many requests wait for input, or the server stops"
@@ -107,12 +107,12 @@ impl PendingInputs {
             return Err(running);
         }
         running.detach();
-        running.client.leave();
+        running.channel.leave();
         state.last += 1;
         let (id, number, expires) = (Uuid::new_v4(), state.last, Instant::now() + QUESTION_WAIT);
         let requests = requests.to_vec();
         let entry =
-            PendingInput { client: key.client, request, number, expires, running, requests, responses };
+            PendingInput { handler: key.handler, request, number, expires, running, requests, responses };
         state.entries.insert(id, entry);
         Ok(self.state_text(id))
     }
@@ -131,7 +131,7 @@ impl PendingInputs {
         let request = key.digest();
         let mut state = self.lock();
         let entry =
-            state.entries.get(&id).filter(|entry| entry.client.is_same(&*key.client)).ok_or_else(gone)?;
+            state.entries.get(&id).filter(|entry| entry.handler.is_same(&*key.handler)).ok_or_else(gone)?;
         if entry.request != request {
             return Err(other_request());
         }
@@ -145,7 +145,7 @@ impl PendingInputs {
         };
         let entry = state.entries.remove(&id).ok_or_else(gone)?;
         drop(state);
-        entry.running.client.come_back(RequestOptions { responses: None, ..options });
+        entry.running.channel.come_back(RequestOptions { responses: None, ..options });
         let accepted = entry.responses.send(responses).is_ok();
         tracing::trace!(accepted, "a client came back with input");
         Ok(Resumed::Running(entry.running))
@@ -159,7 +159,7 @@ impl PendingInputs {
         let (now, request) = (Instant::now(), key.digest());
         let state = self.lock();
         let waiting = state.entries.iter().filter(|(_, entry)| {
-            entry.expires > now && entry.request == request && entry.client.is_same(&*key.client)
+            entry.expires > now && entry.request == request && entry.handler.is_same(&*key.handler)
         });
         waiting.max_by_key(|(_, entry)| entry.number).map(|(id, _)| self.state_text(*id))
     }

@@ -1,8 +1,9 @@
 //! The operation that a request asks for; the methods that both eras share are read alike.
 
 use super::{
-    connected_client::{RequestOptions, SettingChange},
+    connection::SettingChange,
     handler::{Features, Handler},
+    request_channel::RequestOptions,
 };
 use crate::{
     ErrorObject, Version,

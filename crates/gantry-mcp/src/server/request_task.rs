@@ -2,11 +2,11 @@
 
 use super::{
     Reply, Server,
-    connected_client::{ConnectedClient, Delivery, Outgoing},
-    handler::{ForwardRequest, Outcome, Session},
+    handler::{ForwardRequest, Handler, Outcome},
+    outgoing::{Delivery, Outgoing},
     pending_input::ParkKey,
     request::{Operation, ResultKind},
-    session::LegacySession,
+    request_channel::RequestChannel,
 };
 use crate::{
     ErrorObject, Version,
@@ -16,7 +16,6 @@ use crate::{
 };
 use futures_util::FutureExt as _;
 use std::{panic::AssertUnwindSafe, sync::Arc};
-use tokio::sync::mpsc;
 use tokio_util::{
     sync::{CancellationToken, DropGuard},
     task::AbortOnDropHandle,
@@ -106,8 +105,7 @@ impl RequestTask {
 pub(super) struct RunningRequest {
     work: Work,
     outcome: Option<Outcome>,
-    outgoing: mpsc::Receiver<Outgoing>,
-    pub(super) client: Arc<ConnectedClient>,
+    pub(super) channel: Arc<RequestChannel>,
     cancel: CancellationToken,
     cancel_on_drop: Option<DropGuard>,
     pub(super) kind: ResultKind,
@@ -122,48 +120,39 @@ enum Work {
 }
 
 impl RunningRequest {
-    /// Starts an operation in a session; `legacy` is absent for a modern request.
+    /// Starts an operation.
     pub(super) fn start(
-        session: Arc<dyn Session>,
+        handler: Arc<dyn Handler>,
         operation: Operation,
-        legacy: Option<Arc<LegacySession>>,
-        (client, outgoing): (Arc<ConnectedClient>, mpsc::Receiver<Outgoing>),
+        channel: Arc<RequestChannel>,
         cancel: CancellationToken,
     ) -> Box<Self> {
-        let version = legacy.as_ref().map_or(Version::MODERN, |legacy| legacy.version);
-        let kind = operation.result_kind();
+        let (kind, version) = (operation.result_kind(), channel.version());
         // A legacy client that hangs up has not withdrawn its request.
-        let cancel_on_drop = legacy.is_none().then(|| cancel.clone().drop_guard());
-        let context = RequestContext { client: Arc::clone(&client) as _, cancel: cancel.clone() };
-        let work = Work::Inline(Box::pin(run(session, operation, version, legacy, context)));
-        Box::new(Self { work, outcome: None, outgoing, client, cancel, cancel_on_drop, kind, version })
+        let cancel_on_drop = version.is_modern().then(|| cancel.clone().drop_guard());
+        let work = Work::Inline(Box::pin(run(handler, operation, Arc::clone(&channel), cancel.clone())));
+        Box::new(Self { work, outcome: None, channel, cancel, cancel_on_drop, kind, version })
     }
 
-    /// Waits for the next message; once there are no more, the outcome is the error.
+    /// Waits for the next message. The error is the outcome, once no message is left.
     ///
     /// Cancel-safety: nothing is lost when the future is dropped; inline work rests until the next call.
     async fn next(&mut self) -> Result<Outgoing, Outcome> {
         loop {
-            let mut received = self.outgoing.try_recv().ok();
-            if received.is_none() {
-                if let Some(outcome) = self.outcome.take() {
-                    drop(self.cancel_on_drop.take().map(DropGuard::disarm));
-                    return Err(outcome);
-                }
-                tokio::select! {
-                    biased;
-                    outcome = self.work.wait() => {
-                        self.work = Work::Finished;
-                        self.outcome = Some(outcome);
-                    }
-                    outgoing = self.outgoing.recv() => received = outgoing,
-                }
-            }
-            if let Some(outgoing) = received {
-                if let Outgoing::Message(text, _) = &outgoing {
-                    self.client.took(text);
-                }
+            if let Some(outgoing) = self.channel.outgoing.pop() {
                 return Ok(outgoing);
+            }
+            if let Some(outcome) = self.outcome.take() {
+                drop(self.cancel_on_drop.take().map(DropGuard::disarm));
+                return Err(outcome);
+            }
+            tokio::select! {
+                biased;
+                outcome = self.work.wait() => {
+                    self.work = Work::Finished;
+                    self.outcome = Some(outcome);
+                }
+                outgoing = self.channel.outgoing.next() => return Ok(outgoing),
             }
         }
     }
@@ -174,6 +163,14 @@ impl RunningRequest {
             Work::Inline(work) => Work::Spawned(AbortOnDropHandle::new(tokio::spawn(work))),
             work @ (Work::Spawned(_) | Work::Finished) => work,
         };
+    }
+}
+
+impl Drop for RunningRequest {
+    fn drop(&mut self) {
+        // The work first: it must not go on because a request to its client has failed.
+        self.work = Work::Finished;
+        self.channel.outgoing.close();
     }
 }
 
@@ -192,20 +189,21 @@ impl Work {
 
 /// Runs an operation. A handler that panics costs its own request and nothing else.
 async fn run(
-    session: Arc<dyn Session>,
+    handler: Arc<dyn Handler>,
     operation: Operation,
-    version: Version,
-    legacy: Option<Arc<LegacySession>>,
-    context: RequestContext,
+    channel: Arc<RequestChannel>,
+    cancel: CancellationToken,
 ) -> Outcome {
     let work = async move {
+        let version = channel.version();
+        let context = RequestContext { client: Arc::clone(&channel) as _, cancel };
         match operation {
-            Operation::List(kind) => session.list(kind, version).await.into(),
-            Operation::Call(call, meta) => session.call_tool(*call, meta, version, context).await,
+            Operation::List(kind) => handler.list(kind, version).await.into(),
+            Operation::Call(call, meta) => handler.call_tool(*call, meta, version, context).await,
             Operation::Forward { method, params, meta, change } => {
-                let result = session.request(ForwardRequest { method, params, meta, context }).await;
-                if let (Ok(_), Some(legacy), Some(change)) = (&result, legacy, change) {
-                    legacy.settings.apply(change);
+                let result = handler.request(ForwardRequest { method, params, meta, context }).await;
+                if let (Ok(_), Some(change)) = (&result, change) {
+                    channel.apply(change);
                 }
                 result.map(Into::into).into()
             }

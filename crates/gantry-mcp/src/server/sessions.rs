@@ -1,10 +1,10 @@
 //! The HTTP sessions of legacy clients: found by a random id, and only by the client that opened them.
 
 use super::{
+    connection::Connection,
     event_log::{EventLogs, LogBudget},
     handler::Handler,
     notifications::NotificationFeed,
-    session::LegacySession,
 };
 use std::{
     collections::HashMap,
@@ -17,8 +17,8 @@ use std::{
 use tokio::time::Instant;
 use uuid::Uuid;
 
-/// A client makes room for itself once it has this part of all sessions, as a divisor: a client that opens sessions
-/// without end loses its own and not those of others.
+/// An identity with this part of all sessions, as a divisor, makes room for itself: one that opens sessions without end
+/// loses its own and not those of others.
 const MAX_IDENTITY_SHARE: usize = 4;
 
 /// The pause after a search that did not make enough room: looking at all sessions takes a millisecond.
@@ -35,9 +35,9 @@ pub(super) struct Sessions {
     next_search: AtomicU64,
 }
 
+/// An HTTP session: a connection and its streams of events.
 pub(super) struct HttpSession {
-    client: Arc<dyn Handler>,
-    pub(super) legacy: Arc<LegacySession>,
+    pub(super) connection: Arc<Connection>,
     pub(super) logs: Arc<EventLogs>,
     /// `None` while the stream that belongs to no request is open and reads from it.
     // Invariant: never held across an await.
@@ -55,17 +55,17 @@ impl Sessions {
     /// Adds a session and returns its id, and the session that was removed to make room.
     pub(super) fn insert(
         &self,
-        client: Arc<dyn Handler>,
-        legacy: Arc<LegacySession>,
+        connection: Arc<Connection>,
         logs: Arc<EventLogs>,
         feed: NotificationFeed,
     ) -> (Uuid, Option<Arc<HttpSession>>) {
         let id = Uuid::new_v4();
         let touched = AtomicU64::new(self.now());
-        let session = Arc::new(HttpSession { client, legacy, logs, feed: Mutex::new(Some(feed)), touched });
+        let session = Arc::new(HttpSession { connection, logs, feed: Mutex::new(Some(feed)), touched });
         let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
         let is_full = entries.len() >= self.limit;
-        let candidate = is_full.then(|| self.eviction_candidate(&entries, &*session.client)).flatten();
+        let candidate =
+            is_full.then(|| self.eviction_candidate(&entries, &*session.connection.handler)).flatten();
         let evicted = candidate.and_then(|id| entries.remove(&id));
         entries.insert(id, session);
         (id, evicted)
@@ -76,9 +76,9 @@ impl Sessions {
     fn eviction_candidate(
         &self,
         entries: &HashMap<Uuid, Arc<HttpSession>>,
-        client: &dyn Handler,
+        handler: &dyn Handler,
     ) -> Option<Uuid> {
-        let is_own = |session: &HttpSession| session.client.is_same(client);
+        let is_own = |session: &HttpSession| session.is_of(handler);
         let own = entries.values().filter(|session| is_own(session)).count();
         let has_its_share = own >= (self.limit / MAX_IDENTITY_SHARE).max(1);
         let candidates = entries.iter().filter(|(_, session)| !has_its_share || is_own(session));
@@ -88,10 +88,10 @@ impl Sessions {
     }
 
     /// The session with this id, if it is alive and belongs to this client.
-    pub(super) fn find(&self, id: &str, client: &dyn Handler) -> Option<Arc<HttpSession>> {
+    pub(super) fn find(&self, id: &str, handler: &dyn Handler) -> Option<Arc<HttpSession>> {
         let id = parse(id)?;
         let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
-        let session = entries.get(&id).filter(|session| session.client.is_same(client))?;
+        let session = entries.get(&id).filter(|session| session.is_of(handler))?;
         if self.is_idle(session) {
             return None;
         }
@@ -100,8 +100,8 @@ impl Sessions {
     }
 
     /// Removes a session, if it is alive and belongs to this client.
-    pub(super) fn remove(&self, id: &str, client: &dyn Handler) -> Option<Arc<HttpSession>> {
-        let session = self.find(id, client)?;
+    pub(super) fn remove(&self, id: &str, handler: &dyn Handler) -> Option<Arc<HttpSession>> {
+        let session = self.find(id, handler)?;
         let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
         // Another request may have removed it in between; only one of them may close it.
         entries.remove(&parse(id)?).filter(|removed| Arc::ptr_eq(removed, &session))
@@ -167,9 +167,13 @@ impl Sessions {
 }
 
 impl HttpSession {
+    fn is_of(&self, handler: &dyn Handler) -> bool {
+        self.connection.handler.is_same(handler)
+    }
+
     /// A session with a running request or an open stream is in use, however long that takes.
     fn is_in_use(&self) -> bool {
-        !self.legacy.in_flight.is_empty() || self.feed().is_none()
+        !self.connection.in_flight.is_empty() || self.feed().is_none()
     }
 
     pub(super) fn feed(&self) -> MutexGuard<'_, Option<NotificationFeed>> {

@@ -24,15 +24,15 @@ pub(super) struct SseConnections {
 }
 
 struct SseConnection {
-    client: Arc<dyn Handler>,
+    handler: Arc<dyn Handler>,
     messages: mpsc::Sender<Vec<u8>>,
 }
 
 impl SseConnections {
-    fn find(&self, id: &str, client: &dyn Handler) -> Option<mpsc::Sender<Vec<u8>>> {
+    fn find(&self, id: &str, handler: &dyn Handler) -> Option<mpsc::Sender<Vec<u8>>> {
         let id = Uuid::try_parse(id).ok()?;
         let open = self.lock();
-        open.get(&id).filter(|found| found.client.is_same(client)).map(|found| found.messages.clone())
+        open.get(&id).filter(|found| found.handler.is_same(handler)).map(|found| found.messages.clone())
     }
 
     /// Every change to the map is one call, so a panic of another thread leaves it whole.
@@ -52,7 +52,7 @@ impl Server {
         };
         let id = Uuid::new_v4();
         let connections = self.inner.sse_connections.clone();
-        connections.lock().insert(id, SseConnection { client: Arc::clone(handler), messages });
+        connections.lock().insert(id, SseConnection { handler: Arc::clone(handler), messages });
         let first = Bytes::from(format!("event: endpoint\ndata: {endpoint}?sessionId={}\n\n", id.simple()));
         EventStream::new(SseEvents { first: Some(first), outgoing, id, connections }).into_response()
     }

@@ -13,9 +13,7 @@ mod sessions;
 mod stdio;
 mod streams;
 
-use super::{
-    Body, Change, ChangeNotice, Features, ForwardRequest, Handler, Options, Outcome, Server, Session,
-};
+use super::{Body, Change, ChangeNotice, Features, ForwardRequest, Handler, Options, Outcome, Server};
 use crate::{
     ErrorObject, Version,
     client::ListKind,
@@ -36,7 +34,7 @@ use std::{
     ops::Deref,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
 };
 use tokio::{
@@ -86,8 +84,8 @@ impl TestServer {
         Self { server: Server::new(info, receiver, options), fake: Arc::new(Fake::new(features, changes)) }
     }
 
-    fn client(&self, name: &'static str) -> Arc<dyn Handler> {
-        Arc::new(FakeClient { name, fake: Arc::clone(&self.fake) })
+    fn handler_of(&self, name: &'static str) -> Arc<dyn Handler> {
+        Arc::new(FakeHandler { name, fake: Arc::clone(&self.fake), has_session: AtomicBool::new(false) })
     }
 
     fn handler(&self) -> &Fake {
@@ -95,27 +93,27 @@ impl TestServer {
     }
 
     async fn post(&self, headers: &HeaderMap, client: &&'static str, body: Bytes) -> Response<Body> {
-        self.server.post(headers, &self.client(client), body).await
+        self.server.post(headers, &self.handler_of(client), body).await
     }
 
     fn get(&self, headers: &HeaderMap, client: &&'static str) -> Response<Body> {
-        self.server.get(headers, &self.client(client))
+        self.server.get(headers, &self.handler_of(client))
     }
 
     fn delete(&self, headers: &HeaderMap, client: &&'static str) -> Response<Body> {
-        self.server.delete(headers, &self.client(client))
+        self.server.delete(headers, &self.handler_of(client))
     }
 
     fn sse(&self, client: &&'static str, endpoint: &str) -> Response<Body> {
-        self.server.sse(&self.client(client), endpoint)
+        self.server.sse(&self.handler_of(client), endpoint)
     }
 
     async fn sse_message(&self, client: &&'static str, id: &str, body: Bytes) -> Response<Body> {
-        self.server.sse_message(&self.client(client), id, body).await
+        self.server.sse_message(&self.handler_of(client), id, body).await
     }
 
     fn connect(&self, client: &'static str) -> Option<(mpsc::Sender<Vec<u8>>, mpsc::Receiver<String>)> {
-        self.server.connect(self.client(client))
+        self.server.connect(self.handler_of(client))
     }
 
     async fn serve<R, W>(&self, client: &'static str, reader: R, writer: W) -> io::Result<()>
@@ -123,7 +121,7 @@ impl TestServer {
         R: AsyncRead + Unpin + Send,
         W: AsyncWrite + Unpin + Send + 'static,
     {
-        self.server.serve(self.client(client), reader, writer).await
+        self.server.serve(self.handler_of(client), reader, writer).await
     }
 
     async fn serve_messages(
@@ -132,7 +130,7 @@ impl TestServer {
         incoming: impl Stream<Item = Vec<u8>> + Send,
         outgoing: mpsc::Sender<String>,
     ) {
-        self.server.serve_messages(self.client(client), incoming, outgoing).await;
+        self.server.serve_messages(self.handler_of(client), incoming, outgoing).await;
     }
 }
 
@@ -288,12 +286,24 @@ impl Fake {
     }
 }
 
-struct FakeClient {
+/// Asserts that it is used as the trait says: one session, before any work.
+struct FakeHandler {
     name: &'static str,
     fake: Arc<Fake>,
+    has_session: AtomicBool,
 }
 
-impl Handler for FakeClient {
+impl FakeHandler {
+    fn begin_session(&self) {
+        assert!(!self.has_session.swap(true, Ordering::SeqCst), "a handler has one session");
+    }
+
+    fn check_session(&self) {
+        assert!(self.has_session.load(Ordering::SeqCst), "a handler needs a session first");
+    }
+}
+
+impl Handler for FakeHandler {
     fn is_same(&self, other: &dyn Handler) -> bool {
         (other as &dyn Any).downcast_ref::<Self>().is_some_and(|other| other.name == self.name)
     }
@@ -306,26 +316,24 @@ impl Handler for FakeClient {
         self.fake.features.clone()
     }
 
-    fn open_session(&self) -> BoxFuture<'_, Result<Arc<dyn Session>, ErrorObject>> {
+    fn open_session(&self) -> BoxFuture<'_, Result<(), ErrorObject>> {
         Box::pin(async {
             if self.name == "stranger" {
                 return Err(ErrorObject::new(code::INVALID_REQUEST, "not for strangers"));
             }
+            self.begin_session();
             self.fake.opened.fetch_add(1, Ordering::SeqCst);
-            self.shared_session().await
+            Ok(())
         })
     }
 
-    fn shared_session(&self) -> BoxFuture<'_, Result<Arc<dyn Session>, ErrorObject>> {
-        let session: Arc<dyn Session> = Arc::new(FakeSession(Arc::clone(&self.fake)));
-        Box::pin(async { Ok(session) })
+    fn join_session(&self) -> BoxFuture<'_, Result<(), ErrorObject>> {
+        self.begin_session();
+        Box::pin(async { Ok(()) })
     }
-}
 
-struct FakeSession(Arc<Fake>);
-
-impl Session for FakeSession {
     fn list(&self, kind: ListKind, _: Version) -> BoxFuture<'_, Result<Arc<str>, ErrorObject>> {
+        self.check_session();
         let items = match kind {
             ListKind::Tools => TOOLS.into(),
             ListKind::Resources | ListKind::Templates | ListKind::Prompts => {
@@ -335,10 +343,11 @@ impl Session for FakeSession {
         Box::pin(async { Ok(items) })
     }
 
-    fn header_params(&self, tool: &str) -> Vec<HeaderParam> {
+    fn header_params(&self, tool: &str) -> Result<Vec<HeaderParam>, ErrorObject> {
+        self.check_session();
         let param =
             |name: &str| HeaderParam { header: format!("Mcp-Param-{name}"), path: vec![name.to_owned()] };
-        if tool == "headed" { vec![param("Region"), param("N")] } else { Vec::new() }
+        Ok(if tool == "headed" { vec![param("Region"), param("N")] } else { Vec::new() })
     }
 
     fn call_tool(
@@ -348,20 +357,23 @@ impl Session for FakeSession {
         _: Version,
         context: RequestContext,
     ) -> BoxFuture<'_, Outcome> {
-        Box::pin(self.0.call(call, meta, context))
+        self.check_session();
+        Box::pin(self.fake.call(call, meta, context))
     }
 
     fn request(&self, request: ForwardRequest) -> BoxFuture<'_, Result<String, ErrorObject>> {
-        Box::pin(self.0.forward(request))
+        self.check_session();
+        Box::pin(self.fake.forward(request))
     }
 
     fn is_visible(&self, notice: &ChangeNotice) -> bool {
         !matches!(&notice.change, Change::ListChanged { provider, .. } if &**provider == "secret")
     }
 
-    fn close(&self) -> BoxFuture<'_, ()> {
+    fn close_session(&self) -> BoxFuture<'_, ()> {
+        self.check_session();
         Box::pin(async {
-            self.0.closed.fetch_add(1, Ordering::SeqCst);
+            self.fake.closed.fetch_add(1, Ordering::SeqCst);
         })
     }
 }

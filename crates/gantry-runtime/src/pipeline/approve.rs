@@ -12,6 +12,7 @@ use gantry_core::error::{ErrorCode, PendingApproval, Refusal};
 use gantry_core::policy::Evaluated;
 use gantry_core::tool::ApprovalRule;
 use gantry_core::{CallError, Permit};
+use gantry_provider::BoxFuture;
 use gantry_store::{GrantKey, HoldLimits, HoldOutcome};
 use std::sync::Arc;
 
@@ -46,8 +47,7 @@ async fn ask(scope: &CallScope<'_>, question: Question, entry: &Entry) -> Result
         Ok(permit) => return apply_delay(scope, permit, entry).await,
         Err(question) => question,
     };
-    let new = hold::pending(scope, &question, &entry.head);
-    Err(hold_call(scope, new, entry).await?.into())
+    Err(hold_call(scope, hold::pending(scope, &question, &entry.head), entry).await?.into())
 }
 
 /// The permit that a grant makes of a question, or the question.
@@ -121,12 +121,20 @@ pub(super) async fn apply_delay(
     if delay.is_zero() || scope.request.approver.is_some() {
         return Ok(permit);
     }
-    let new = hold::scheduled(scope, &permit, &entry.head, delay);
-    Err(hold_call(scope, new, entry).await?.into())
+    Err(hold_call(scope, hold::scheduled(scope, &permit, &entry.head, delay), entry).await?.into())
+}
+
+/// Holds the call. Boxed, so that calls that are not held do not carry its state.
+fn hold_call<'a>(
+    scope: &'a CallScope<'_>,
+    new: gantry_store::NewApproval,
+    entry: &'a Entry,
+) -> BoxFuture<'a, Result<PendingApproval, Refusal>> {
+    Box::pin(hold_or_join(scope, new, entry))
 }
 
 /// Holds the call, durably, or joins the one that is the same request.
-async fn hold_call(
+async fn hold_or_join(
     scope: &CallScope<'_>,
     new: gantry_store::NewApproval,
     entry: &Entry,

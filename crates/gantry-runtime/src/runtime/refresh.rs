@@ -27,6 +27,10 @@ impl Runtime {
     /// Waits until every configured MCP server was ready once or has failed, so that the tools of all that work can be
     /// seen; at most ten seconds, or the longest startup timeout if that is less. After that it never waits again.
     pub async fn settled(&self) {
+        // The usual case needs no receiver and no timer.
+        if self.snapshot().discovered {
+            return;
+        }
         let mut generation = self.generation.subscribe();
         tokio::select! {
             biased;

@@ -112,7 +112,7 @@ async fn enter(
     let mut moves = 0;
     loop {
         let Context { runtime, agent } = query::context(app, who, project, agent).await?;
-        let caller = who.caller(&runtime.project, agent.as_deref());
+        let caller = who.caller(&runtime.project, agent);
         let session = runtime.shared_session(caller, door(who)).await?;
         let cx = PipelineContext::new(&session);
         let entered = runtime.enter(&cx);

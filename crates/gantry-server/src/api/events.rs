@@ -42,7 +42,7 @@ pub(super) async fn stream(
         wanted.project.as_deref().map(|name| query::known_project(&app, &who, Some(name))).transpose()?;
     let types = wanted.types.map(|types| types.split(',').map(|word| word.trim().to_owned()).collect());
     let (recent, live) = app.projects.services().events.subscribe();
-    let voided = Arc::clone(&app.keys).voided(who.clone());
+    let voided = Arc::clone(&app.keys).voided(who.key);
     let place = wanted.follow.then(|| app.places.take(&who)).transpose()?;
     let filter = Filter { decider: who.decider(""), who, project, types, _place: place };
     let recent: Vec<_> = recent.iter().filter_map(|event| filter.told(event)).map(Ok).collect();

@@ -31,7 +31,7 @@ pub(super) async fn list(
     let format = asked.format.as_deref().filter(|word| *word != OWN_FORMAT).map(named).transpose()?;
     let context = query::context(&app, &who, asked.project.as_deref(), asked.agent.as_deref()).await?;
     let rt = &context.runtime;
-    let session = rt.shared_session(who.caller(&rt.project, context.agent.as_deref()), door(&who)).await?;
+    let session = rt.shared_session(who.caller(&rt.project, context.agent.clone()), door(&who)).await?;
     let items = match format {
         None => rt.listing(&session),
         Some(format) => rt.formatted(&session, format),

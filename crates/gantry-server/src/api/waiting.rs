@@ -73,7 +73,7 @@ impl<'a> Waiting<'a> {
             () = tokio::time::sleep_until(next) => {}
         }
         // A key that is void meanwhile is not answered.
-        self.app.keys.check(self.who).await?;
+        self.app.keys.check(self.who.key).await?;
         Ok(true)
     }
 }

@@ -22,7 +22,7 @@ use subtle::ConstantTimeEq as _;
 /// How old a snapshot may be.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// How often somebody who stays is asked whether his key still holds.
+/// How often the key of an open stream is checked.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// The keys of the store.
@@ -69,19 +69,19 @@ impl Keyring {
         known.filter(|held| held.holds()).map(|held| held.identity.clone()).ok_or_else(void)
     }
 
-    /// Refuses somebody whose key has stopped to hold since they came in.
-    pub(crate) async fn check(&self, who: &Identity) -> Result<(), ApiError> {
-        let Some(key) = who.key else { return Ok(()) };
+    /// Refuses a request whose key has expired or was revoked since it came in; one without a key passes.
+    pub(crate) async fn check(&self, key: Option<KeyId>) -> Result<(), ApiError> {
+        let Some(key) = key else { return Ok(()) };
         let keys = self.fresh().await?;
         if keys.get(&key).is_some_and(Held::holds) { Ok(()) } else { Err(void()) }
     }
 
-    /// Ends when the key of somebody who stays stops to hold.
-    pub(crate) async fn voided(self: Arc<Self>, who: Identity) {
-        if who.key.is_none() {
+    /// Ends when the key of an open stream expires or is revoked; never without a key.
+    pub(crate) async fn voided(self: Arc<Self>, key: Option<KeyId>) {
+        if key.is_none() {
             return std::future::pending().await;
         }
-        while self.check(&who).await.is_ok() {
+        while self.check(key).await.is_ok() {
             tokio::time::sleep(LOOK).await;
         }
     }
@@ -149,7 +149,6 @@ fn held(row: KeyRow) -> Option<(KeyId, Held)> {
         tools,
         owner: false,
         key: Some(row.id),
-        person: None,
     };
     let held =
         Held { secret: row.secret, expires_us: row.expires_us, revoked: row.revoked_us.is_some(), identity };

@@ -3,10 +3,10 @@
 //! A WebSocket cannot be closed in one direction only, so an empty frame ends the messages of the client: requests that
 //! are running are still answered before the connection ends.
 
-use super::{client, settled};
+use super::gateway;
 use crate::api::query::Path;
 use crate::error::ApiError;
-use crate::mcp::Client;
+use crate::mcp::Gateway;
 use crate::{App, Identity};
 use axum::extract::State;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
@@ -33,7 +33,7 @@ pub(crate) async fn open_socket(
     identity: Identity,
     upgrade: WebSocketUpgrade,
 ) -> Result<Response, ApiError> {
-    upgraded(&app, client(&app, identity, None, None)?, upgrade).await
+    upgraded(&app, gateway(&app, identity, None, None)?, upgrade).await
 }
 
 /// `/ws/{project}`.
@@ -43,7 +43,7 @@ pub(crate) async fn open_project_socket(
     identity: Identity,
     upgrade: WebSocketUpgrade,
 ) -> Result<Response, ApiError> {
-    upgraded(&app, client(&app, identity, Some(&project), None)?, upgrade).await
+    upgraded(&app, gateway(&app, identity, Some(&project), None)?, upgrade).await
 }
 
 /// `/ws/{project}/agents/{agent}`: the tools of this agent.
@@ -53,13 +53,13 @@ pub(crate) async fn open_agent_socket(
     identity: Identity,
     upgrade: WebSocketUpgrade,
 ) -> Result<Response, ApiError> {
-    upgraded(&app, client(&app, identity, Some(&project), Some(&agent))?, upgrade).await
+    upgraded(&app, gateway(&app, identity, Some(&project), Some(&agent))?, upgrade).await
 }
 
-async fn upgraded(app: &App, client: Arc<Client>, upgrade: WebSocketUpgrade) -> Result<Response, ApiError> {
-    settled(app, &client).await;
-    let voided = Arc::clone(&app.keys).voided(client.identity.clone());
-    let Some((messages, responses)) = app.mcp.connect(client) else {
+async fn upgraded(app: &App, gateway: Arc<Gateway>, upgrade: WebSocketUpgrade) -> Result<Response, ApiError> {
+    gateway.settled().await;
+    let voided = Arc::clone(&app.keys).voided(gateway.key());
+    let Some((messages, responses)) = app.mcp.connect(gateway) else {
         let message = format!("{CONNECTIONS} connections are open already; close one and try again");
         return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, ErrorCode::QueueFull, message));
     };

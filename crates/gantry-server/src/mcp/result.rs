@@ -2,6 +2,7 @@
 
 use gantry_core::error::{ErrorCode, Upstream};
 use gantry_core::id::CallId;
+use gantry_core::json::write_string;
 use gantry_core::schema::SchemaText;
 use gantry_core::{Refusal, State, ToolError, raw};
 use gantry_mcp::ErrorObject;
@@ -26,10 +27,13 @@ pub(super) fn result(reply: &Reply) -> Result<Arc<str>, ErrorObject> {
 
 /// A list of content blocks with a text before them.
 fn with_note(content: &str, note: &str) -> String {
-    let (block, rest) = (text_block(note), content.trim().strip_prefix('[').unwrap_or("]"));
-    let block = block.strip_suffix(']').unwrap_or(&block);
-    let comma = if rest.trim_start().starts_with(']') { "" } else { "," };
-    format!("{block}{comma}{rest}")
+    let rest = content.trim().strip_prefix('[').unwrap_or("]");
+    let mut out = String::with_capacity(64 + note.len() + content.len());
+    out.push('[');
+    push_text_block(&mut out, note);
+    out.push_str(if rest.trim_start().starts_with(']') { "" } else { "," });
+    out.push_str(rest);
+    out
 }
 
 fn plain(reply: &Reply) -> Result<Arc<str>, ErrorObject> {
@@ -82,14 +86,18 @@ fn failed(id: CallId, error: &ToolError) -> Result<Arc<str>, ErrorObject> {
 
 /// The text of a result of Gantry's own.
 fn write(text: &str, structured: Option<&str>, is_error: bool, meta: Option<&str>) -> Arc<str> {
-    let content = text_block(text);
-    let members = [
-        ("content", Some(content.as_str())),
-        ("structuredContent", structured),
-        ("isError", Some(if is_error { "true" } else { "false" })),
-        ("_meta", meta),
-    ];
-    raw::object(members.into_iter().filter_map(|(key, value)| Some((key, value?)))).into()
+    let size = 96 + text.len() + structured.map_or(0, str::len) + meta.map_or(0, str::len);
+    let mut out = String::with_capacity(size);
+    out.push_str("{\"content\":[");
+    push_text_block(&mut out, text);
+    out.push(']');
+    let is_error = if is_error { "true" } else { "false" };
+    for (key, value) in [("structuredContent", structured), ("isError", Some(is_error)), ("_meta", meta)] {
+        let Some(value) = value else { continue };
+        out.extend([",\"", key, "\":", value]);
+    }
+    out.push('}');
+    out.into()
 }
 
 /// The error for a request that was refused before it became a call.
@@ -99,8 +107,10 @@ pub(super) fn refused(refusal: &Refusal) -> ErrorObject {
     ErrorObject::new(code, refusal.error().message.clone())
 }
 
-fn text_block(text: &str) -> String {
-    format!("[{{\"type\":\"text\",\"text\":{}}}]", raw::quoted(text))
+fn push_text_block(out: &mut String, text: &str) {
+    out.push_str("{\"type\":\"text\",\"text\":");
+    write_string(out, text);
+    out.push('}');
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
-//! The session of an MCP client in its project, and a new one when the project switches to another agent.
+//! The runtime session of a gateway. It is replaced when the project switches to another agent; the client stays connected.
 //!
-//! The client stays connected. The new session has other tools, another budget and other stored outputs, and the client
-//! is notified that its lists have changed.
+//! The new session has other tools, another budget and other stored outputs, and the client is notified that its lists
+//! have changed.
 
-use super::Client;
+use super::Gateway;
 use super::result::refused;
 use arc_swap::ArcSwap;
 use gantry_core::{EntryPoint, Refusal};
@@ -13,36 +13,71 @@ use gantry_runtime::projects::MOVES;
 use gantry_runtime::serial_gate::SerialGate;
 use gantry_runtime::{Admitted, PipelineContext, Runtime, Session};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A client and its current session.
+/// The session that a client has now.
 #[derive(Debug)]
-pub(super) struct ClientSession {
-    client: Client,
-    /// Whether all requests of such clients share the session.
-    shared: bool,
+pub(super) struct CurrentSession {
+    kind: SessionKind,
     session: ArcSwap<Session>,
-    /// The instance id of the runtime to which it has moved last; no runtime has the id 0.
-    moved_to: AtomicU64,
+    /// Whether it has moved from one runtime to another.
+    has_moved: AtomicBool,
     /// Held while it moves.
     moving: SerialGate,
     closed: AtomicBool,
 }
 
-impl ClientSession {
-    pub(super) async fn open(client: &Client, shared: bool) -> Result<Self, ErrorObject> {
-        let session = begin(client, shared).await.map_err(|refusal| refused(&refusal))?;
-        let (client, session) = (client.clone(), ArcSwap::new(session));
-        let (moved_to, moving, closed) = (AtomicU64::new(0), SerialGate::default(), AtomicBool::new(false));
-        Ok(Self { client, shared, session, moved_to, moving, closed })
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SessionKind {
+    /// The client has it for itself.
+    Own,
+    /// All requests of an identity without a session of their own share it.
+    Shared,
+}
+
+impl Gateway {
+    /// Opens a session, or joins the shared one.
+    pub(super) async fn begin_session(&self, kind: SessionKind) -> Result<(), ErrorObject> {
+        // Not reached: the MCP server begins one session per handler. Another one would never be closed.
+        if self.session.get().is_some() {
+            return Err(ErrorObject::new(
+                INVALID_REQUEST,
+                "this client has a session already; connect again for another one",
+            ));
+        }
+        let session = self.new_session(kind).await.map_err(|refusal| refused(&refusal))?;
+        self.session.get_or_init(|| CurrentSession {
+            kind,
+            session: ArcSwap::new(session),
+            has_moved: AtomicBool::new(false),
+            moving: SerialGate::default(),
+            closed: AtomicBool::new(false),
+        });
+        Ok(())
+    }
+
+    /// The session that the handler has begun.
+    pub(super) fn session(&self) -> Result<&CurrentSession, ErrorObject> {
+        let missing = || ErrorObject::new(INVALID_REQUEST, "this client has no session; connect again");
+        self.session.get().ok_or_else(missing)
+    }
+
+    async fn new_session(&self, kind: SessionKind) -> Result<Arc<Session>, Refusal> {
+        let context = self.projects.context(&self.project, self.agent.as_deref()).await?;
+        let caller = self.identity.model_caller(&context.runtime.project, context.agent);
+        match kind {
+            SessionKind::Own => context.runtime.open_session(caller, EntryPoint::Mcp).await,
+            SessionKind::Shared => context.runtime.shared_session(caller, EntryPoint::Mcp).await,
+        }
     }
 
     /// The current session and its runtime. A session that its project has evicted is replaced by a new one; one that a
     /// person canceled is not.
     pub(super) async fn current(&self) -> Result<(Arc<Runtime>, Arc<Session>), ErrorObject> {
+        let current = self.session()?;
         let mut moves = 0;
         loop {
-            let session = self.replaced_if_evicted().await.map_err(|refusal| refused(&refusal))?;
+            let session = self.replaced_if_evicted(current).await.map_err(|refusal| refused(&refusal))?;
             let home = session.runtime().filter(|_| !session.cancellation().is_cancelled());
             match home {
                 Some(home) => return Ok((home, session)),
@@ -56,23 +91,22 @@ impl ClientSession {
         }
     }
 
-    async fn replaced_if_evicted(&self) -> Result<Arc<Session>, Refusal> {
-        let session = self.session();
+    async fn replaced_if_evicted(&self, current: &CurrentSession) -> Result<Arc<Session>, Refusal> {
+        let session = current.load();
         if !session.is_evicted() {
             return Ok(session);
         }
-        let _moving = self.moving.enter().await;
-        let session = self.session();
+        let _moving = current.moving.enter().await;
+        let session = current.load();
         if !session.is_evicted() {
             return Ok(session);
         }
-        let fresh = begin(&self.client, self.shared).await?;
-        let number = fresh.runtime().map_or(0, |home| home.instance_id);
-        self.moved_to.store(number, Ordering::Release);
-        self.session.store(Arc::clone(&fresh));
+        let fresh = self.new_session(current.kind).await?;
+        current.has_moved.store(true, Ordering::Release);
+        current.session.store(Arc::clone(&fresh));
         // If the client has left meanwhile, the old session was closed in place of this one.
-        if self.closed.load(Ordering::Acquire) {
-            self.end().await;
+        if current.closed.load(Ordering::Acquire) {
+            current.close().await;
         }
         Ok(fresh)
     }
@@ -94,36 +128,24 @@ impl ClientSession {
             return Ok((runtime, cx, entered));
         }
     }
+}
 
+impl CurrentSession {
     /// Closes the session because the client has left.
-    pub(super) async fn end(&self) {
+    pub(super) async fn close(&self) {
         self.closed.store(true, Ordering::Release);
-        let session = self.session();
+        let session = self.load();
         if let Some(home) = session.runtime() {
             home.close_session(&session).await;
         }
     }
 
-    pub(super) fn client(&self) -> &Client {
-        &self.client
+    /// Whether the client was in another runtime before.
+    pub(super) fn has_moved(&self) -> bool {
+        self.has_moved.load(Ordering::Acquire)
     }
 
-    /// Whether the client has moved to this runtime from another one.
-    pub(super) fn has_moved_to(&self, runtime: &Runtime) -> bool {
-        self.moved_to.load(Ordering::Acquire) == runtime.instance_id
-    }
-
-    pub(super) fn session(&self) -> Arc<Session> {
+    pub(super) fn load(&self) -> Arc<Session> {
         self.session.load_full()
-    }
-}
-
-async fn begin(client: &Client, shared: bool) -> Result<Arc<Session>, Refusal> {
-    let context = client.projects.context(&client.project, client.agent.as_deref()).await?;
-    let caller = client.identity.caller(&context.runtime.project, context.agent.as_deref());
-    if shared {
-        context.runtime.shared_session(caller, EntryPoint::Mcp).await
-    } else {
-        context.runtime.open_session(caller, EntryPoint::Mcp).await
     }
 }

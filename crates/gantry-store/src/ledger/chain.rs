@@ -15,7 +15,7 @@ use std::iter;
 const FROZEN: [u8; 16] = [0; 16];
 
 /// The columns of an entry without its hash, and the places of some of them. Old hashes cover neither `node` nor `step`.
-const COLUMNS: usize = 13;
+pub(super) const COLUMNS: usize = 13;
 const NODE: usize = 0;
 const SEQ: usize = 1;
 const STEP: usize = 4;
@@ -100,7 +100,7 @@ pub(crate) fn hash(previous: &Digest, columns: &[Value<'_>]) -> Digest {
         Value::Text(text) => text.as_bytes(),
         Value::Bytes(bytes) => bytes,
     });
-    Digest::of_parts(&iter::once(previous.as_bytes().as_slice()).chain(parts).collect::<Vec<_>>())
+    Digest::of_each(iter::once(previous.as_bytes().as_slice()).chain(parts))
 }
 
 /// A chain as its head row describes it.

@@ -1,8 +1,7 @@
 //! Tampering with the ledger is found.
 
-use crate::fixture::{Fixture, begin, good, head, whole};
+use crate::fixture::{Connection, Fixture, begin, good, head, whole};
 use gantry_store::Verification;
-use rusqlite::Connection;
 
 /// A ledger of six entries, then that SQL on the bare file, then the verification.
 async fn after(tamper: &str) -> Verification {

@@ -119,7 +119,7 @@ fn check(said: &Said, calls: &HashMap<CallId, CallRow>) {
 
 /// No call has two intents or two ends; the bare table is read, because rows fold entries together.
 fn check_nothing_doubled(path: &Path) {
-    let conn = rusqlite::Connection::open(path).unwrap();
+    let conn = crate::fixture::Connection::open(path).unwrap();
     let doubled: i64 = conn
         .query_row(
             "SELECT count(*) FROM (SELECT 1 FROM ledger GROUP BY call

@@ -8,6 +8,8 @@ use gantry_store::{
     IdempotencyKey, Intent, IntentOutcome, NewApproval, Omitted, Options, Outcome, Recovery, Scope,
     SessionKey, SessionRow, State, Store, Transition, Verdict, WebhookSent, WholeCall,
 };
+/// The driver, for tests that look at the bare tables or tamper with them.
+pub(crate) use rusqlite::Connection;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;

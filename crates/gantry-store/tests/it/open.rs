@@ -1,8 +1,7 @@
 //! Opening: what is made, what is refused, and with which words.
 
-use crate::fixture::Fixture;
+use crate::fixture::{Connection, Fixture};
 use gantry_store::{Error, Options, Store};
-use rusqlite::Connection;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 

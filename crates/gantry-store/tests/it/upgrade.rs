@@ -1,13 +1,14 @@
 //! A data folder from before the ledger had a chain per node: it opens, its old chain is verified as it is, and the new chain
 //! goes on from it.
 
-use crate::fixture::{Fixture, approved, begin, good, head, held, intent, over, settle, standing, whole};
+use crate::fixture::{
+    Connection, Fixture, approved, begin, good, head, held, intent, over, settle, standing, whole,
+};
 use gantry_core::id::{ApprovalId, CallId, ProcessId};
 use gantry_store::{
     ApprovalFilter, CallFilter, Error, GrantFilter, IntentOutcome, NewApproval, Options, SessionFilter,
     State, Store, Verification, WebhookSent,
 };
-use rusqlite::Connection;
 use rustix::fs::{FlockOperation, flock};
 use std::fs::File;
 

@@ -11,7 +11,7 @@ use crate::signals::Signals;
 use crate::wiring::{self, Started};
 use gantry_egress::LocalServer;
 use gantry_server::Identity;
-use gantry_server::mcp::{Client, endpoint};
+use gantry_server::mcp::{Gateway, endpoint};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -28,12 +28,11 @@ pub(super) async fn run(setup: Setup, who: &Who) -> anyhow::Result<Done> {
         bridge::run(LocalServer::new(note.address, Some(key)), project, agent).await?;
         return Ok(Done::Well);
     }
-    // The client is a program that acts for a model; it gets no more than the agent role. Behind it is the person who
-    // started it, who may read the data folder anyway.
-    let identity = Identity::person().into_model();
+    // Behind the client is the person who started it and who may read the data folder anyway. The gateway gives the client
+    // itself no more than the agent role.
+    let identity = Identity::person();
     let Started { projects, configuration } = wiring::start(setup.source, setup.loaded, setup.extra).await?;
-    let (project, agent) = (project.into(), agent.map(Into::into));
-    let client = Arc::new(Client { projects: Arc::clone(&projects), identity, project, agent });
+    let gateway = Gateway::new(Arc::clone(&projects), identity, project.into(), agent.map(Into::into));
     let stop = CancellationToken::new();
     let following = tokio::spawn(reload::follow(Arc::clone(&projects), configuration, stop.clone()));
     let server = endpoint(&projects);
@@ -43,7 +42,7 @@ pub(super) async fn run(setup: Setup, who: &Who) -> anyhow::Result<Done> {
     // What processes that are gone have left waiting goes on here.
     projects.services().approvals().take_over_orphans();
     let served = tokio::select! {
-        served = server.serve(client, tokio::io::stdin(), tokio::io::stdout()) => served.map(|()| Done::Well),
+        served = server.serve(Arc::new(gateway), tokio::io::stdin(), tokio::io::stdout()) => served.map(|()| Done::Well),
         asked = signals.asked() => Ok(Done::Stopped(asked)),
     };
     following.abort();

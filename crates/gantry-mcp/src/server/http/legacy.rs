@@ -1,6 +1,6 @@
 //! Requests and streams of sessions with a handshake.
 
-use super::{SESSION_HEADER, prefers_events, refuse, takes_events};
+use super::{Accept, Events, SESSION_HEADER, refuse};
 use crate::{
     ErrorObject, Version,
     envelope::Request,
@@ -8,11 +8,13 @@ use crate::{
     server::{
         Body, EventStream, Handler, Server,
         body::Source,
-        connected_client::{ClientMode, Delivery},
+        connection::Connection,
         event_log::{EventLogs, EventPosition, EventReader, SESSION_STREAM},
         in_flight::{InFlightGuard, InFlightRequests},
         legacy,
         notifications::{NotificationFeed, SessionEvents},
+        outgoing::Delivery,
+        request_channel::ResponseMode,
         request_task::{Next, RequestTask},
         sessions::HttpSession,
     },
@@ -27,26 +29,25 @@ const LAST_EVENT: &str = "last-event-id";
 impl Server {
     pub(super) async fn post_legacy(
         &self,
-        headers: &HeaderMap,
-        handler: &dyn Handler,
+        accept: Accept,
         session: Arc<HttpSession>,
         request: Request<'_>,
     ) -> Response<Body> {
-        let request = match legacy::parse(request, &session.legacy, handler) {
+        let request = match legacy::parse(request, &session.connection) {
             Ok(request) => request,
             Err(reply) => return reply.into(),
         };
-        let guard = match session.legacy.in_flight.begin(&request.id) {
+        let guard = match session.connection.in_flight.begin(&request.id) {
             Ok(guard) => guard,
             Err(error) => return refuse(StatusCode::OK, Some(&request.id), &error),
         };
-        let (mode, wait) = if takes_events(headers) {
-            (ClientMode::Legacy(Arc::clone(&session.legacy)), STREAM_AFTER)
+        let (mode, wait) = if accept.takes_events() {
+            (ResponseMode::Stream, STREAM_AFTER)
         } else {
-            (ClientMode::ResponseOnly, Duration::MAX)
+            (ResponseMode::Single, Duration::MAX)
         };
-        let mut task = self.start_legacy(&session.legacy, mode, request, guard.token());
-        if prefers_events(headers) {
+        let mut task = self.start_legacy(&session.connection, mode, request, guard.token());
+        if accept.events == Events::Preferred {
             return self.stream(session, task, guard, None);
         }
         match timeout(wait, task.next()).await {
@@ -111,32 +112,31 @@ impl Server {
         // Subscribed before the handler opens the session, so that no change is missed in between.
         let changes = self.changes();
         let in_flight = InFlightRequests::new(SESSION_IN_FLIGHT);
-        let legacy = self.handshake(&**handler, &request.params, in_flight, self.client_number(), None).await;
-        let legacy = match legacy {
-            Ok(legacy) => Arc::new(legacy),
+        let version = match request.params.negotiated_version() {
+            Ok(version) => version,
             Err(error) => return refuse(StatusCode::OK, Some(&request.id), &error),
         };
-        let version = legacy.version;
-        let feed = NotificationFeed::of_session(&legacy, changes, handler.features());
+        if let Err(error) = handler.open_session().await {
+            return refuse(StatusCode::OK, Some(&request.id), &error);
+        }
+        let (params, number) = (&request.params, self.client_number());
+        let connection = Arc::new(Connection::new(handler, version, params, in_flight, number));
+        let welcome = self.welcome(&connection, &request.id);
+        let feed = NotificationFeed::of_connection(&connection, changes);
         let logs = EventLogs::new(Arc::clone(&self.inner.log_budget));
-        let (id, evicted) = self.inner.sessions.insert(Arc::clone(handler), legacy, logs, feed);
+        let (id, evicted) = self.inner.sessions.insert(connection, logs, feed);
         if let Some(evicted) = evicted {
             tracing::warn!("too many MCP sessions; the one that was idle for longest was closed");
             self.terminate(&evicted);
         }
-        let mut response = Response::from(self.welcome(&**handler, &request.id, version));
+        let mut response = Response::from(welcome);
         if let Ok(value) = HeaderValue::from_str(&id.simple().to_string()) {
             response.headers_mut().insert(SESSION_HEADER, value);
         }
         response
     }
 
-    pub(super) fn get_stream(
-        &self,
-        headers: &HeaderMap,
-        handler: &dyn Handler,
-        session: &Arc<HttpSession>,
-    ) -> Response<Body> {
+    pub(super) fn get_stream(&self, headers: &HeaderMap, session: &Arc<HttpSession>) -> Response<Body> {
         let position = match headers.get(LAST_EVENT) {
             Some(id) => id.to_str().ok().and_then(|id| session.logs.position(id)),
             None => Some(session.logs.end_position(SESSION_STREAM)),
@@ -152,13 +152,13 @@ impl Server {
         if sends_priming_event(session) {
             session.logs.prime(SESSION_STREAM);
         }
-        EventStream::new(SessionEvents::open(self, session, handler, reader)).into_response()
+        EventStream::new(SessionEvents::open(self, session, reader)).into_response()
     }
 }
 
 /// Whether streams begin with an event that has an id and no message. Clients before 2025-11-25 refuse it.
 fn sends_priming_event(session: &HttpSession) -> bool {
-    session.legacy.version >= Version::V2025_11_25
+    session.connection.version >= Version::V2025_11_25
 }
 
 impl Source for EventReader {

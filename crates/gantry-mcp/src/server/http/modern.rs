@@ -1,13 +1,12 @@
 //! Requests without a session.
 
-use super::{refuse, takes_events};
+use super::{Accept, refuse};
 use crate::{
     ErrorObject,
     envelope::Request,
     server::{
         Body, EventStream, Handler, Reply, Server,
         body::{Source, message},
-        dispatch::ModernClient,
         listen::{ListenRequest, Listening},
         modern,
         request::Operation,
@@ -23,6 +22,7 @@ impl Server {
     pub(super) async fn post_modern(
         &self,
         headers: &HeaderMap,
+        accept: Accept,
         handler: &Arc<dyn Handler>,
         request: Request<'_>,
     ) -> Response<Body> {
@@ -30,57 +30,58 @@ impl Server {
             return reply.into();
         }
         if request.method == "subscriptions/listen" {
-            return self.post_listen(headers, &**handler, &request).await;
+            return self.post_listen(accept, handler, &request).await;
         }
         let parsed = match modern::parse(&request, &**handler) {
             Ok(parsed) => parsed,
             Err(reply) => return reply.into(),
         };
-        let session = match handler.shared_session().await {
-            Ok(session) => session,
-            Err(error) => return modern::refuse(&request, &error).into(),
-        };
+        if let Err(error) = handler.join_session().await {
+            return modern::refuse(&request, &error).into();
+        }
         if let Operation::Call(call, _) = &parsed.operation {
-            let wanted = session.header_params(&call.tool);
+            let wanted = match handler.header_params(&call.tool) {
+                Ok(wanted) => wanted,
+                Err(error) => return modern::refuse(&request, &error).into(),
+            };
             if let Err(error) = modern::check_arguments(headers, &wanted, call.arguments.as_deref()) {
                 return refuse(StatusCode::BAD_REQUEST, Some(&request.id), &error);
             }
         }
         let (number, cancel) = (self.client_number(), CancellationToken::new());
-        match self.start_modern(ModernClient { handler, session, number, cancel }, parsed, &request) {
-            Ok(task) => respond(headers, task).await,
+        match self.start_modern(handler, number, parsed, &request, cancel) {
+            Ok(task) => respond(accept, task).await,
             Err(reply) => reply.into(),
         }
     }
 
     async fn post_listen(
         &self,
-        headers: &HeaderMap,
-        handler: &dyn Handler,
+        accept: Accept,
+        handler: &Arc<dyn Handler>,
         request: &Request<'_>,
     ) -> Response<Body> {
         let listen = match ListenRequest::read(&request.params, &request.id, &handler.features()) {
             Ok(listen) => listen,
             Err(error) => return modern::refuse(request, &error).into(),
         };
-        let session = match handler.shared_session().await {
-            Ok(session) => session,
-            Err(error) => return modern::refuse(request, &error).into(),
-        };
-        if !takes_events(headers) {
+        if let Err(error) = handler.join_session().await {
+            return modern::refuse(request, &error).into();
+        }
+        if !accept.takes_events() {
             let error = ErrorObject::invalid_request(
                 "subscriptions/listen is answered with text/event-stream; accept it",
             );
             return refuse(StatusCode::NOT_ACCEPTABLE, Some(&request.id), &error);
         }
         let stop = self.inner.close_streams.clone();
-        let id = request.id.clone().into_owned();
-        EventStream::new(Listening::begin(self, session, id, listen, stop).await).into_response()
+        let (id, handler) = (request.id.clone().into_owned(), Arc::clone(handler));
+        EventStream::new(Listening::begin(self, handler, id, listen, stop).await).into_response()
     }
 }
 
-async fn respond(headers: &HeaderMap, mut task: RequestTask) -> Response<Body> {
-    if !takes_events(headers) {
+async fn respond(accept: Accept, mut task: RequestTask) -> Response<Body> {
+    if !accept.takes_events() {
         return task.response().await.delivered().await.into();
     }
     loop {

@@ -4,7 +4,7 @@ use super::{Events, Fake, TestServer, error_code, said};
 use crate::{
     client::ListKind,
     limits::{CONNECTIONS, STDIO_CLOSE_TIMEOUT, STDIO_DRAIN},
-    server::{Change, connection::Connection},
+    server::{Change, duplex::Duplex},
 };
 use bytes::Bytes;
 use futures_util::stream::unfold;
@@ -229,7 +229,7 @@ async fn requests_that_have_ended_leave_nothing_behind() {
     let (input, incoming) = mpsc::channel::<Vec<u8>>(64);
     let incoming = unfold(incoming, |mut incoming| async move { Some((incoming.recv().await?, incoming)) });
     let server = Fake::full();
-    let mut connection = Connection::new(server.server.clone(), server.client("guest"), answers);
+    let mut duplex = Duplex::new(server.server.clone(), server.handler_of("guest"), answers);
     let client = async {
         for id in 0..20 {
             let listen = format!(
@@ -244,9 +244,9 @@ async fn requests_that_have_ended_leave_nothing_behind() {
         }
         drop(input);
     };
-    tokio::join!(connection.read(incoming), client);
+    tokio::join!(duplex.read(incoming), client);
     // At most the last one had no time to end.
-    assert!(connection.tasks.len() <= 2, "{}", connection.tasks.len());
+    assert!(duplex.tasks.len() <= 2, "{}", duplex.tasks.len());
 }
 
 #[tokio::test]

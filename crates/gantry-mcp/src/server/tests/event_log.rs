@@ -6,8 +6,8 @@ use crate::{
         REPLAY_BYTES, SESSION_STREAMS, STREAM_BYTES, STREAM_EVENTS, STREAM_KEPT, STREAM_KEPT_WHEN_FULL,
     },
     server::{
-        connected_client::Delivery,
         event_log::{EventLogs, EventPosition, EventReader, LogBudget},
+        outgoing::Delivery,
     },
 };
 use futures_util::FutureExt as _;
@@ -110,7 +110,14 @@ async fn questions_arrive_when_too_much_is_kept() {
     let ask = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask"}}"#;
     let mut events = Events::of(answer(&server, &[("mcp-session-id", &session)], ask).await);
     // Both are there before anything is read.
-    while server.inner.sessions.find(&session, &*server.client("guest")).unwrap().logs.end_position(1).event
+    while server
+        .inner
+        .sessions
+        .find(&session, &*server.handler_of("guest"))
+        .unwrap()
+        .logs
+        .end_position(1)
+        .event
         < 3
     {
         tokio::task::yield_now().await;
@@ -128,7 +135,7 @@ async fn streams_that_have_ended_make_room_in_all_sessions() {
     let session = handshake(&server, "guest", "2025-11-25").await;
     let other = handshake(&server, "guest", "2025-11-25").await;
     let logs = |session: &str| {
-        Arc::clone(&server.inner.sessions.find(session, &*server.client("guest")).unwrap().logs)
+        Arc::clone(&server.inner.sessions.find(session, &*server.handler_of("guest")).unwrap().logs)
     };
     let (one, two) = (logs(&session), logs(&other));
     let budget = &server.inner.log_budget;
@@ -161,7 +168,7 @@ async fn streams_that_have_ended_make_room_in_all_sessions() {
 async fn a_client_that_does_not_read_makes_room_after_a_while() {
     let server = Fake::full();
     let session = handshake(&server, "guest", "2025-11-25").await;
-    let logs = Arc::clone(&server.inner.sessions.find(&session, &*server.client("guest")).unwrap().logs);
+    let logs = Arc::clone(&server.inner.sessions.find(&session, &*server.handler_of("guest")).unwrap().logs);
     let stream = ended(&logs, "answer");
     let mut slow = reader(&logs, stream).unwrap();
     server.inner.log_budget.used.fetch_add(REPLAY_BYTES, Ordering::Relaxed);
@@ -236,7 +243,7 @@ async fn a_response_is_received_when_a_reader_takes_it() {
     server.handler().call_begun().await;
     drop(events);
     server.handler().gate.add_permits(1);
-    let logs = Arc::clone(&server.inner.sessions.find(&session, &*server.client("guest")).unwrap().logs);
+    let logs = Arc::clone(&server.inner.sessions.find(&session, &*server.handler_of("guest")).unwrap().logs);
     while logs.end_position(1).event < 2 {
         tokio::task::yield_now().await;
     }

@@ -4,11 +4,14 @@ use super::{Events, Fake, TestServer, answer, error_code, headers, post, questio
 use crate::{
     exchange::{Capabilities, ClientChannel as _},
     limits::{PARKED_PER_IDENTITY, QUESTION_WAIT},
-    server::connected_client::{ClientMode, ConnectedClient, Outgoing, RequestOptions},
+    server::{
+        outgoing::Outgoing,
+        request_channel::{ClientMode, RequestChannel, RequestOptions},
+    },
 };
 use bytes::Bytes;
 use serde_json::Value;
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 use tokio::time::advance;
 
 const FORMS: &str = r#"{"elicitation":{}}"#;
@@ -224,19 +227,19 @@ async fn a_question_that_was_withdrawn_before_it_was_asked_costs_no_outcome() {
 
 #[tokio::test(start_paused = true)]
 async fn a_question_behind_another_one_has_all_its_time() {
-    let (capabilities, mode) = (Capabilities::new(FORMS), ClientMode::Modern { may_ask_for_input: true });
-    let (client, mut outgoing) =
-        ConnectedClient::new(Arc::new(capabilities), 1, mode, RequestOptions::default());
+    let capabilities = Capabilities::new(FORMS);
+    let mode = ClientMode::Modern { capabilities, number: 1, may_ask_for_input: true };
+    let channel = RequestChannel::new(mode, RequestOptions::default());
     let respond = async {
         for round in 0..2 {
-            let Some(Outgoing::InputRequired(asked, responses)) = outgoing.recv().await else { panic!() };
+            let Outgoing::InputRequired(asked, responses) = channel.outgoing.next().await else { panic!() };
             assert!(asked[0].params.contains(&format!("name {round}")));
             advance(QUESTION_WAIT - Duration::from_secs(1)).await;
-            assert!(outgoing.try_recv().is_err(), "one round after the other");
+            assert!(channel.outgoing.pop().is_none(), "one round after the other");
             responses.send(vec![Ok("{}".to_owned())]).unwrap();
         }
     };
-    let ask = |round| client.ask(vec![question("name", round)]);
+    let ask = |round| channel.ask(vec![question("name", round)]);
     let (first, second, ()) = tokio::join!(ask(0), ask(1), respond);
     assert!(first.is_ok() && second.is_ok());
 }

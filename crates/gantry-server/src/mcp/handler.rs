@@ -1,22 +1,48 @@
-//! The lists, calls and other requests of an MCP session, passed on to the runtime.
+//! The lists, calls and other requests of an MCP client, passed on to the runtime.
 
+use super::Gateway;
 use super::result::{refused, result};
-use super::session::ClientSession;
+use super::session::SessionKind;
 use super::tasks;
 use gantry_core::CallRequest;
 use gantry_mcp::client::ListKind;
 use gantry_mcp::exchange::BoxFuture;
 use gantry_mcp::headers::{HeaderParam, header_params};
 use gantry_mcp::{
-    Change, ChangeNotice, ErrorObject, ForwardMethod, ForwardRequest, Outcome, Receipt, RequestContext,
-    Session, Version,
+    Change, ChangeNotice, ErrorObject, Features, ForwardMethod, ForwardRequest, Handler, Outcome, Receipt,
+    RequestContext, Version,
 };
 use gantry_runtime::{Reply, Runtime};
+use std::any::Any;
 use std::pin::pin;
 use std::sync::Arc;
 use tokio_util::sync::DropGuard;
 
-impl Session for ClientSession {
+impl Handler for Gateway {
+    fn is_same(&self, other: &dyn Handler) -> bool {
+        (other as &dyn Any).downcast_ref::<Self>().is_some_and(|other| {
+            self.identity == other.identity && self.project == other.project && self.agent == other.agent
+        })
+    }
+
+    fn instructions(&self) -> Option<String> {
+        let context = self.projects.peek(&self.project, self.agent.as_deref())?;
+        context.runtime.instructions(context.agent.as_deref())
+    }
+
+    fn features(&self) -> Features {
+        let context = self.projects.peek(&self.project, self.agent.as_deref());
+        context.map(|context| context.runtime.features(context.agent.as_deref())).unwrap_or_default()
+    }
+
+    fn open_session(&self) -> BoxFuture<'_, Result<(), ErrorObject>> {
+        Box::pin(self.begin_session(SessionKind::Own))
+    }
+
+    fn join_session(&self) -> BoxFuture<'_, Result<(), ErrorObject>> {
+        Box::pin(self.begin_session(SessionKind::Shared))
+    }
+
     fn list(&self, kind: ListKind, version: Version) -> BoxFuture<'_, Result<Arc<str>, ErrorObject>> {
         Box::pin(async move {
             let (runtime, session) = self.current().await?;
@@ -31,16 +57,16 @@ impl Session for ClientSession {
         })
     }
 
-    fn header_params(&self, tool: &str) -> Vec<HeaderParam> {
-        let toolset = self.session().toolset();
-        let Ok(tool) = toolset.find(tool) else { return Vec::new() };
+    fn header_params(&self, tool: &str) -> Result<Vec<HeaderParam>, ErrorObject> {
+        let toolset = self.session()?.load().toolset();
+        let Ok(tool) = toolset.find(tool) else { return Ok(Vec::new()) };
         let schema = &tool.spec.input_schema;
         // Hardly any tool has them, and only a definition of a server's own can. Gantry writes the text of a schema, so
         // that no escapes hide the word in it.
         if tool.spec.raw.is_none() || !schema.as_str().contains("\"x-mcp-header\"") {
-            return Vec::new();
+            return Ok(Vec::new());
         }
-        header_params(&schema.value()).unwrap_or_default()
+        Ok(header_params(&schema.value()).unwrap_or_default())
     }
 
     fn call_tool(
@@ -72,12 +98,13 @@ impl Session for ClientSession {
     }
 
     fn is_visible(&self, notice: &ChangeNotice) -> bool {
-        let (session, client) = (self.session(), self.client());
+        let Ok(current) = self.session() else { return false };
+        let session = current.load();
         if session.is_evicted() {
-            // It has no tools any more, and lists again once the runtime that follows has its own.
-            let place = client.projects.peek(&client.project, client.agent.as_deref());
+            // It sees no provider any more. Its client is notified by the runtime that takes over.
+            let context = self.projects.peek(&self.project, self.agent.as_deref());
             return matches!(notice.change, Change::ListChanged { .. })
-                && place.is_some_and(|place| place.runtime.instance_id == notice.runtime);
+                && context.is_some_and(|context| context.runtime.instance_id == notice.runtime);
         }
         let (Change::ListChanged { provider, .. }
         | Change::Updated { provider, .. }
@@ -87,17 +114,21 @@ impl Session for ClientSession {
         home.is_some_and(|home| match &**provider {
             // A client that has moved to this runtime is notified that all its lists have changed, also if it moved
             // before the notice came.
-            "" => self.has_moved_to(&home),
+            "" => current.has_moved(),
             provider => home.sees(&session, provider),
         })
     }
 
-    fn close(&self) -> BoxFuture<'_, ()> {
-        Box::pin(self.end())
+    fn close_session(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            if let Ok(current) = self.session() {
+                current.close().await;
+            }
+        })
     }
 }
 
-impl ClientSession {
+impl Gateway {
     async fn call(
         &self,
         call: CallRequest,
@@ -110,7 +141,7 @@ impl ClientSession {
         let as_task = tasks::is_wanted(&runtime, &*client, modern);
         cx.meta = meta;
         cx.client = client;
-        cx.decider = self.client().identity.decider("elicitation").map(Arc::new);
+        cx.decider = self.identity.decider("elicitation").map(Arc::new);
         let (token, id) = (cx.cancel.clone(), cx.id);
         let entered = match entered {
             Ok(entered) => entered,

@@ -1,25 +1,26 @@
-//! The client of one request, as the gateway sees it: it receives notifications, and requests in the way of its era.
+//! The channel to the client of one request: notifications, and requests as the client's era takes them.
 
-use super::{client_requests::ClientRequests, session::LegacySession};
+use super::{
+    client_requests::ClientRequests,
+    connection::{Connection, SettingChange},
+    outgoing::{Delivery, Outgoing, OutgoingQueue},
+};
 use crate::{
+    Version,
     exchange::{
         BoxFuture, Capabilities, ClientChannel, ClientRequest, ClientRequestError, ClientResponse, LogLevel,
         ServerNotification,
     },
-    limits::{OUTBOX_BYTES, OUTBOX_MESSAGES, QUESTION_WAIT, QUESTIONS, QUESTIONS_WAITING, SUBSCRIPTIONS},
+    limits::{QUESTION_WAIT, QUESTIONS},
     raw,
 };
 use gantry_core::json::Object;
 use std::{
-    collections::HashSet,
     fmt,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicUsize, Ordering::Relaxed},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 use tokio::{
-    sync::{Semaphore, mpsc, oneshot},
+    sync::{Semaphore, oneshot},
     time::timeout,
 };
 use uuid::Uuid;
@@ -27,60 +28,8 @@ use uuid::Uuid;
 /// Tells a client of the older era that an elicitation by URL is complete.
 const ELICITATION_COMPLETE: &str = "notifications/elicitation/complete";
 
-/// The settings that a legacy client has chosen for its session.
-#[derive(Debug)]
-pub(super) struct SessionSettings(Mutex<Settings>);
-
-#[derive(Debug)]
-struct Settings {
-    /// The least level of log messages; `None` means no messages.
-    level: Option<LogLevel>,
-    /// The resources that the client has subscribed to.
-    watched: HashSet<String>,
-}
-
-/// A request of the client to change its settings.
-#[derive(Debug)]
-pub(super) enum SettingChange {
-    Level(LogLevel),
-    Watch(String),
-    Unwatch(String),
-}
-
-impl SessionSettings {
-    /// The settings before the client chooses. The protocol leaves the first level to the server.
-    pub(super) fn new(logging: bool) -> Self {
-        Self(Mutex::new(Settings { level: logging.then_some(LogLevel::Info), watched: HashSet::new() }))
-    }
-
-    pub(super) fn wants_log(&self, level: LogLevel) -> bool {
-        self.lock().level.is_some_and(|least| level >= least)
-    }
-
-    pub(super) fn watches(&self, uri: &str) -> bool {
-        self.lock().watched.contains(uri)
-    }
-
-    pub(super) fn can_watch_more(&self) -> bool {
-        self.lock().watched.len() < SUBSCRIPTIONS
-    }
-
-    pub(super) fn apply(&self, change: SettingChange) {
-        let mut settings = self.lock();
-        match change {
-            SettingChange::Level(level) => settings.level = Some(level),
-            SettingChange::Watch(uri) => drop(settings.watched.insert(uri)),
-            SettingChange::Unwatch(uri) => drop(settings.watched.remove(&uri)),
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Settings> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// The options of one request.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub(super) struct RequestOptions {
     /// Its token for progress, as JSON text.
     pub(super) progress_token: Option<String>,
@@ -90,77 +39,66 @@ pub(super) struct RequestOptions {
     pub(super) responses: Option<String>,
 }
 
-/// How the client receives requests.
+/// The client of a request, which decides how it receives messages before the response.
 pub(super) enum ClientMode {
-    /// As messages of their own.
-    Legacy(Arc<LegacySession>),
-    /// As a result that asks for input, where the method may have such a result.
-    Modern { may_ask_for_input: bool },
-    /// Not at all: the client receives nothing but the response.
-    ResponseOnly,
+    /// A client with a handshake gets requests as messages of their own.
+    Legacy(Arc<Connection>, ResponseMode),
+    /// A client of 2026-07-28 gets requests as a result, where the method may have such a result.
+    Modern { capabilities: Capabilities, number: u64, may_ask_for_input: bool },
 }
 
-/// Whether a message may be dropped on the way to a client that reads too slowly.
+/// Whether a legacy client receives messages before the response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Delivery {
-    BestEffort,
-    Required,
+pub(super) enum ResponseMode {
+    Stream,
+    /// It receives nothing but the response.
+    Single,
 }
 
-/// Anything that the client is sent before the response.
-#[derive(Debug)]
-pub(super) enum Outgoing {
-    /// The text of a message.
-    Message(String, Delivery),
-    /// Requests that a modern client gets as a result.
-    InputRequired(Vec<ClientRequest>, oneshot::Sender<Vec<ClientResponse>>),
-    /// Nothing will be sent for a while.
-    Released,
-}
-
-/// The client of one request.
-pub(super) struct ConnectedClient {
-    pub(super) capabilities: Arc<Capabilities>,
-    session: u64,
+/// The channel to the client of one request.
+pub(super) struct RequestChannel {
     mode: ClientMode,
     /// `None` while a client of 2026-07-28 that was asked for input is away: notifications would come too late.
     // Invariant: never held across an await.
     options: Mutex<Option<RequestOptions>>,
     /// One round of requests after the other: a person answers one form at a time.
     asking: Semaphore,
-    outgoing: mpsc::Sender<Outgoing>,
-    /// Bytes of the messages in the channel.
-    queued_bytes: AtomicUsize,
+    pub(super) outgoing: OutgoingQueue,
 }
 
-impl ConnectedClient {
-    pub(super) fn new(
-        capabilities: Arc<Capabilities>,
-        session: u64,
-        mode: ClientMode,
-        options: RequestOptions,
-    ) -> (Arc<Self>, mpsc::Receiver<Outgoing>) {
-        // Limit: notifications leave room for the requests that may be pending.
-        let (outgoing, receiver) = mpsc::channel(OUTBOX_MESSAGES + QUESTIONS_WAITING);
-        let options = Mutex::new(Some(options));
-        let queued_bytes = AtomicUsize::new(0);
-        let asking = Semaphore::new(1);
-        (Arc::new(Self { capabilities, session, mode, options, asking, outgoing, queued_bytes }), receiver)
+impl RequestChannel {
+    pub(super) fn new(mode: ClientMode, options: RequestOptions) -> Arc<Self> {
+        let (options, asking) = (Mutex::new(Some(options)), Semaphore::new(1));
+        Arc::new(Self { mode, options, asking, outgoing: OutgoingQueue::default() })
     }
 
-    /// The client waits for the response no longer: it was asked for input.
+    /// The protocol version of the client.
+    pub(super) fn version(&self) -> Version {
+        match &self.mode {
+            ClientMode::Legacy(connection, _) => connection.version,
+            ClientMode::Modern { .. } => Version::MODERN,
+        }
+    }
+
+    /// Applies a change of the settings that a legacy client has asked for.
+    pub(super) fn apply(&self, change: SettingChange) {
+        if let ClientMode::Legacy(connection, _) = &self.mode {
+            connection.settings.apply(change);
+        }
+    }
+
+    fn receives_messages(&self) -> bool {
+        !matches!(self.mode, ClientMode::Legacy(_, ResponseMode::Single))
+    }
+
+    /// The client was asked for input and no longer waits for the response.
     pub(super) fn leave(&self) {
         *self.options() = None;
     }
 
-    /// The client has sent the request again, perhaps with other options.
+    /// The client has sent the request again, with its options of now.
     pub(super) fn come_back(&self, options: RequestOptions) {
         *self.options() = Some(options);
-    }
-
-    /// Notes that a message was taken out of the channel.
-    pub(super) fn took(&self, message: &str) {
-        self.queued_bytes.fetch_sub(message.len(), Relaxed);
     }
 
     fn options(&self) -> MutexGuard<'_, Option<RequestOptions>> {
@@ -168,23 +106,12 @@ impl ConnectedClient {
     }
 
     fn send_notification(&self, method: &str, params: &str) {
-        let message = notification(method, params);
-        let queued = self.queued_bytes.load(Relaxed);
-        if self.outgoing.capacity() <= QUESTIONS_WAITING || queued + message.len() > OUTBOX_BYTES {
-            tracing::debug!("a notification was dropped: the client reads too slowly");
-        } else if !self.send(message, Delivery::BestEffort) {
-            tracing::debug!("a notification was dropped: its request has ended");
+        let message = Outgoing::Message(notification(method, params), Delivery::BestEffort);
+        if !self.outgoing.push(message) {
+            tracing::debug!(
+                "a notification was dropped: its request has ended, or the client reads too slowly"
+            );
         }
-    }
-
-    fn send(&self, message: String, delivery: Delivery) -> bool {
-        let bytes = message.len();
-        self.queued_bytes.fetch_add(bytes, Relaxed);
-        let sent = self.outgoing.try_send(Outgoing::Message(message, delivery)).is_ok();
-        if !sent {
-            self.queued_bytes.fetch_sub(bytes, Relaxed);
-        }
-        sent
     }
 
     async fn send_requests(
@@ -195,8 +122,8 @@ impl ConnectedClient {
         let mut sent = Vec::with_capacity(requests.len());
         for request in requests {
             let (id, response) = pending.open().ok_or(ClientRequestError::Gone)?;
-            sent.push(PendingRequest { client: self, pending, id, response });
-            if !self.send(request_text(id, request), Delivery::Required) {
+            sent.push(PendingRequest { channel: self, pending, id, response });
+            if !self.outgoing.push(Outgoing::Message(request_text(id, request), Delivery::Required)) {
                 return Err(ClientRequestError::Gone);
             }
         }
@@ -217,9 +144,9 @@ impl ConnectedClient {
         }
         let requests = requests.into_iter().map(without_elicitation_id).collect();
         let (sender, responses) = oneshot::channel();
-        self.outgoing
-            .try_send(Outgoing::InputRequired(requests, sender))
-            .map_err(|_full| ClientRequestError::Gone)?;
+        if !self.outgoing.push(Outgoing::InputRequired(requests, sender)) {
+            return Err(ClientRequestError::Gone);
+        }
         responses.await.map_err(|_dropped| ClientRequestError::Gone)
     }
 
@@ -228,7 +155,8 @@ impl ConnectedClient {
         requests: Vec<ClientRequest>,
     ) -> Result<Vec<ClientResponse>, ClientRequestError> {
         let Some(first) = requests.first() else { return Ok(Vec::new()) };
-        let undeclared = |request: &&ClientRequest| !self.capabilities.can(&request.method, &request.params);
+        let undeclared =
+            |request: &&ClientRequest| !self.capabilities().can(&request.method, &request.params);
         let refused = requests.iter().find(undeclared);
         let unsupported = ClientRequestError::Unsupported(refused.unwrap_or(first).method.clone());
         if refused.is_some() || requests.len() > QUESTIONS {
@@ -238,48 +166,54 @@ impl ConnectedClient {
         let _turn = self.asking.acquire().await.map_err(|_closed| ClientRequestError::Gone)?;
         let responses = async {
             match &self.mode {
-                ClientMode::Legacy(session) => self.send_requests(&session.client_requests, &requests).await,
-                ClientMode::Modern { may_ask_for_input: true } => self.require_input(requests).await,
-                ClientMode::Modern { may_ask_for_input: false } | ClientMode::ResponseOnly => {
-                    Err(unsupported)
+                ClientMode::Legacy(connection, ResponseMode::Stream) => {
+                    self.send_requests(&connection.client_requests, &requests).await
                 }
+                ClientMode::Modern { may_ask_for_input: true, .. } => self.require_input(requests).await,
+                ClientMode::Modern { .. } | ClientMode::Legacy(_, ResponseMode::Single) => Err(unsupported),
             }
         };
         timeout(QUESTION_WAIT, responses).await.unwrap_or(Err(ClientRequestError::Late))
     }
 }
 
-impl fmt::Debug for ConnectedClient {
+impl fmt::Debug for RequestChannel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ConnectedClient").field("session", &self.session).finish_non_exhaustive()
+        f.debug_struct("RequestChannel").field("client", &self.session()).finish_non_exhaustive()
     }
 }
 
-impl ClientChannel for ConnectedClient {
+impl ClientChannel for RequestChannel {
     fn capabilities(&self) -> &Capabilities {
-        &self.capabilities
+        match &self.mode {
+            ClientMode::Legacy(connection, _) => &connection.capabilities,
+            ClientMode::Modern { capabilities, .. } => capabilities,
+        }
     }
 
     fn session(&self) -> u64 {
-        self.session
+        match &self.mode {
+            ClientMode::Legacy(connection, _) => connection.number,
+            ClientMode::Modern { number, .. } => *number,
+        }
     }
 
     fn wants_progress(&self) -> bool {
-        !matches!(self.mode, ClientMode::ResponseOnly)
+        self.receives_messages()
             && self.options().as_ref().is_some_and(|options| options.progress_token.is_some())
     }
 
     fn log_level(&self) -> Option<LogLevel> {
         match &self.mode {
-            ClientMode::Legacy(session) => session.settings.lock().level,
+            ClientMode::Legacy(connection, ResponseMode::Stream) => connection.settings.log_level(),
+            ClientMode::Legacy(_, ResponseMode::Single) => None,
             ClientMode::Modern { .. } => self.options().as_ref()?.level,
-            ClientMode::ResponseOnly => None,
         }
     }
 
     fn notify(&self, notice: ServerNotification) {
         let is_modern = matches!(self.mode, ClientMode::Modern { .. });
-        if matches!(self.mode, ClientMode::ResponseOnly) || self.options().is_none() {
+        if !self.receives_messages() || self.options().is_none() {
             return;
         }
         match notice {
@@ -295,8 +229,10 @@ impl ClientChannel for ConnectedClient {
                     self.send_notification("notifications/message", &params);
                 }
             }
-            // If the channel is full, the client has enough to read.
-            ServerNotification::Released => drop(self.outgoing.try_send(Outgoing::Released)),
+            // If the queue is full, the client has enough to read.
+            ServerNotification::Released => {
+                self.outgoing.push(Outgoing::Released);
+            }
             // Only the older era has ids for elicitations by URL.
             ServerNotification::Other { method, .. } if is_modern && &*method == ELICITATION_COMPLETE => {}
             ServerNotification::Other { method, params } => self.send_notification(&method, &params),
@@ -313,7 +249,7 @@ impl ClientChannel for ConnectedClient {
 
 /// A request that a legacy client was sent. Dropping it before the response notifies the client.
 struct PendingRequest<'a> {
-    client: &'a ConnectedClient,
+    channel: &'a RequestChannel,
     pending: &'a ClientRequests,
     id: u64,
     response: oneshot::Receiver<ClientResponse>,
@@ -323,7 +259,7 @@ impl Drop for PendingRequest<'_> {
     fn drop(&mut self) {
         if self.pending.close(self.id) {
             let params = format!("{{\"requestId\":{},\"reason\":\"no answer is needed any more\"}}", self.id);
-            self.client.send_notification("notifications/cancelled", &params);
+            self.channel.send_notification("notifications/cancelled", &params);
         }
     }
 }

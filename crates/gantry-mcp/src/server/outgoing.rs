@@ -1,0 +1,114 @@
+//! Everything that the client of one request is sent before its response: in order, bounded.
+//!
+//! Not an mpsc channel: that allocates its first block of slots at once, and most requests send nothing before their
+//! response.
+
+use crate::{
+    exchange::{ClientRequest, ClientResponse},
+    limits::{OUTGOING_BYTES, OUTGOING_MESSAGES, QUESTIONS_WAITING},
+};
+use std::{
+    collections::VecDeque,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+use tokio::sync::{Notify, oneshot};
+
+/// Whether a message may be dropped on the way to a client that reads too slowly.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Delivery {
+    BestEffort,
+    Required,
+}
+
+/// Anything that the client is sent before the response.
+#[derive(Debug)]
+pub(super) enum Outgoing {
+    /// The text of a message.
+    Message(String, Delivery),
+    /// Requests that a modern client gets as a result.
+    InputRequired(Vec<ClientRequest>, oneshot::Sender<Vec<ClientResponse>>),
+    /// Nothing will be sent for a while.
+    Released,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct OutgoingQueue {
+    // Invariant: never held across an await.
+    queue: Mutex<Queue>,
+    pushed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    waiting: VecDeque<Outgoing>,
+    /// Bytes of the messages that wait.
+    bytes: usize,
+    /// Set when the request has ended.
+    closed: bool,
+}
+
+impl OutgoingQueue {
+    /// Queues something; `false` if the request has ended or too much waits already.
+    pub(super) fn push(&self, outgoing: Outgoing) -> bool {
+        // Limit: notifications leave room for requests to the client, which must not be dropped.
+        let (messages, bytes) = match &outgoing {
+            Outgoing::Message(_, Delivery::BestEffort) => (OUTGOING_MESSAGES, OUTGOING_BYTES),
+            Outgoing::Message(_, Delivery::Required) | Outgoing::InputRequired(..) | Outgoing::Released => {
+                (OUTGOING_MESSAGES + QUESTIONS_WAITING, usize::MAX)
+            }
+        };
+        let mut queue = self.lock();
+        let total = queue.bytes.saturating_add(outgoing.bytes());
+        if queue.closed || queue.waiting.len() >= messages || total > bytes {
+            return false;
+        }
+        queue.bytes = total;
+        queue.waiting.push_back(outgoing);
+        drop(queue);
+        self.pushed.notify_one();
+        true
+    }
+
+    pub(super) fn pop(&self) -> Option<Outgoing> {
+        let mut queue = self.lock();
+        let outgoing = queue.waiting.pop_front()?;
+        queue.bytes -= outgoing.bytes();
+        Some(outgoing)
+    }
+
+    /// Waits for the next thing to send. Only one task may wait at a time.
+    ///
+    /// Cancel-safety: nothing is lost when the future is dropped.
+    pub(super) async fn next(&self) -> Outgoing {
+        loop {
+            if let Some(outgoing) = self.pop() {
+                return outgoing;
+            }
+            self.pushed.notified().await;
+        }
+    }
+
+    /// Drops all that waits, and takes nothing more: the request has ended.
+    pub(super) fn close(&self) {
+        let mut queue = self.lock();
+        queue.closed = true;
+        let waiting = std::mem::take(&mut queue.waiting);
+        drop(queue);
+        // After the lock was released: dropping a request wakes the task that waits for its response.
+        drop(waiting);
+    }
+
+    /// Every change is one call, so a panic of another thread leaves the queue whole.
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Outgoing {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Message(text, _) => text.len(),
+            Self::InputRequired(..) | Self::Released => 0,
+        }
+    }
+}
