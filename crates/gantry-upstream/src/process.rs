@@ -9,6 +9,7 @@ use gantry_sandbox::{Child, Exit, Spec, spawn};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader};
+use tokio::sync::oneshot;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
@@ -75,25 +76,54 @@ impl StdioProcess {
         }
     }
 
+    /// Starts the program. A start that is given up is undone by the task that runs the process: the server is closed only
+    /// when that task has ended, so nothing of the process is left by then.
     async fn start(&self) -> Result<IoStreams, String> {
         let log = Arc::new(ProcessLog::default());
         *self.log.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&log);
-        let mut child = spawn(&self.spec).await.map_err(|error| {
-            log.exit.set(None).ok(); // Nothing runs, so nothing can end.
-            with_causes(&error)
-        })?;
-        let (Some(reader), Some(writer)) = (child.stdout.take(), child.stdin.take()) else {
-            return Err("its pipes are not there".to_owned());
-        };
-        if let Some(stderr) = child.stderr.take() {
-            let (server, secrets) = (Arc::clone(&self.server), Arc::clone(&self.secrets));
-            self.tasks.spawn(read_stderr(stderr, server, secrets, Arc::clone(&log)));
-        }
-        let released = CancellationToken::new();
-        let guard: DropGuard = released.clone().drop_guard();
-        self.tasks.spawn(reap(child, Arc::clone(&self.server), released, log));
-        Ok(IoStreams { reader: Box::new(reader), writer: Box::new(writer), guard: Box::new(guard) })
+        let (spec, server, secrets) =
+            (self.spec.clone(), Arc::clone(&self.server), Arc::clone(&self.secrets));
+        let (sender, started) = oneshot::channel();
+        self.tasks.spawn(run(spec, server, secrets, log, sender));
+        started.await.unwrap_or_else(|_| Err("its start broke off; the log says more".to_owned()))
     }
+}
+
+/// Runs a process to its end. Its pipes, or the reason why it did not start, go to `started`.
+async fn run(
+    spec: Spec,
+    server: Arc<str>,
+    secrets: Arc<Redactor>,
+    log: Arc<ProcessLog>,
+    started: oneshot::Sender<Result<IoStreams, String>>,
+) {
+    let mut child = match spawn(&spec).await {
+        Ok(child) => child,
+        Err(error) => {
+            log.exit.set(None).ok(); // Nothing runs, so nothing can end.
+            started.send(Err(with_causes(&error))).ok(); // The receiver may have given up.
+            return;
+        }
+    };
+    let pipes = (child.stdout.take(), child.stdin.take(), child.stderr.take());
+    let (Some(reader), Some(writer), Some(stderr)) = pipes else {
+        started.send(Err("its pipes are not there".to_owned())).ok();
+        return;
+    };
+    let released = CancellationToken::new();
+    let guard: DropGuard = released.clone().drop_guard();
+    let streams = IoStreams { reader: Box::new(reader), writer: Box::new(writer), guard: Box::new(guard) };
+    if started.send(Ok(streams)).is_err() {
+        // The start was given up, and the program was told nothing that it could bring to an end.
+        if let Err(error) = child.stop(Duration::ZERO).await {
+            tracing::warn!("{server}: {}", with_causes(&error));
+        }
+        return;
+    }
+    tokio::join!(
+        read_stderr(stderr, Arc::clone(&server), secrets, Arc::clone(&log)),
+        reap(child, server, released, log),
+    );
 }
 
 /// A program with exactly this environment, besides what a process needs to find programs and files at all.
@@ -207,6 +237,7 @@ impl Rate {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use futures_util::FutureExt as _;
 
     #[tokio::test]
     async fn lines_are_cut_and_the_last_one_is_kept() {
@@ -240,5 +271,15 @@ mod tests {
         log.exit.set(Some(Exit::Code(1))).unwrap();
         log.stderr_closed.set(()).unwrap();
         assert_eq!(program.describe_exit("gone".into()).await, "exit code 1: no such module");
+    }
+
+    #[tokio::test]
+    async fn a_start_that_is_given_up_is_waited_for() {
+        let tasks = TaskTracker::new();
+        let program = StdioProcess::new("s".into(), Spec::new("x"), Arc::default(), tasks.clone());
+        assert!(program.start().now_or_never().is_none());
+        assert_eq!(tasks.len(), 1, "the server is not closed yet");
+        tasks.close();
+        tasks.wait().await;
     }
 }

@@ -26,6 +26,19 @@ fn pol_8_the_processes_of_the_agent_before_are_gone_when_the_switch_is_over() {
 }
 
 #[test]
+fn pol_8_a_server_that_is_just_being_started_is_gone_when_the_switch_is_over() {
+    // No agent is active at first, so the server starts with Gantry, and the switch meets it on its way.
+    for _ in 0..8 {
+        let stage = Stage::of(&json!({
+            "mcpServers": { "sa": faulty(&["--start-after", "700"]) },
+            "agents": { "b": { "tools": ["read_file"] } },
+        }));
+        stage.activate("b");
+        assert_eq!(process::descendants(stage.server.pid()), Vec::<u32>::new());
+    }
+}
+
+#[test]
 fn pol_8_real_servers_of_the_agent_before_are_gone_when_the_switch_is_over() {
     let folder = tempfile::tempdir().expect("a folder");
     let servers = ["everything", "memory", "time"].map(|id| real_servers::find(id).prepare(folder.path()));
