@@ -290,7 +290,7 @@ impl Server {
 
     /// The response to a request that has ended.
     fn reply(&self, id: &Id<'_>, running: &RunningRequest, outcome: Outcome) -> Reply {
-        let (kind, version) = (running.kind, running.version);
+        let (kind, version) = (running.kind, running.channel.version());
         let context = ResponseContext { kind, version, capabilities: running.channel.capabilities() };
         let reply = match self.inner.writer.ended(id, &context, outcome.result) {
             Ok(text) => Reply::ok(text),

@@ -73,8 +73,8 @@ fn gateway(
 /// Answers a request at `/mcp`.
 async fn respond(app: &App, gateway: Arc<Gateway>, request: Request<Body>) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
-    // A request whose header says that it is a call waits for no server but its own. Others also wait for a switch to
-    // another agent to end: which methods there are depends on the servers of the agent.
+    // A request whose header says that it is a call does not wait until the servers have started. Others do: which methods
+    // there are depends on the servers.
     if parts.headers.get("mcp-method").is_none_or(|method| method != "tools/call") {
         gateway.settled().await;
     }

@@ -84,7 +84,7 @@ pub(super) enum SettingChange {
 
 impl Settings {
     /// The settings before the client chooses. The protocol leaves the first level to the server.
-    pub(super) fn new(logging: bool) -> Self {
+    fn new(logging: bool) -> Self {
         Self(Mutex::new(Chosen { level: logging.then_some(LogLevel::Info), watched: HashSet::new() }))
     }
 

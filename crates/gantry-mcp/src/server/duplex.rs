@@ -59,7 +59,7 @@ impl Server {
     ///
     /// Dropping the future ends the connection at once; its session is still closed. `incoming` must not lose anything
     /// when its `next` is dropped.
-    pub async fn serve_messages(
+    pub(super) async fn serve_messages(
         &self,
         handler: Arc<dyn Handler>,
         incoming: impl Stream<Item = Vec<u8>> + Send,

@@ -13,8 +13,8 @@ use std::{any::Any, sync::Arc};
 /// Serves one client at one endpoint: the server speaks the protocol, the handler does the work.
 ///
 /// Over HTTP every message comes with a new handler, and the handler of `initialize` stays in the session. A connection of
-/// its own has one handler. The server calls `open_session` or `join_session` once, before `list`, `header_params`,
-/// `call_tool`, `request` and `is_visible`; a handler without a session only identifies its client.
+/// its own has one handler. The server calls `open_session` or `join_session` until it succeeds once, before `list`,
+/// `header_params`, `call_tool`, `request` and `is_visible`; a handler without a session only identifies its client.
 ///
 /// Texts that a handler returns are spliced into responses as they are, so they must be valid JSON.
 pub trait Handler: Any + Send + Sync {

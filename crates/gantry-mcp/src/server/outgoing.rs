@@ -52,8 +52,10 @@ impl OutgoingQueue {
     pub(super) fn push(&self, outgoing: Outgoing) -> bool {
         // Limit: notifications leave room for requests to the client, which must not be dropped.
         let (messages, bytes) = match &outgoing {
-            Outgoing::Message(_, Delivery::BestEffort) => (OUTGOING_MESSAGES, OUTGOING_BYTES),
-            Outgoing::Message(_, Delivery::Required) | Outgoing::InputRequired(..) | Outgoing::Released => {
+            Outgoing::Message(_, Delivery::BestEffort) | Outgoing::Released => {
+                (OUTGOING_MESSAGES, OUTGOING_BYTES)
+            }
+            Outgoing::Message(_, Delivery::Required) | Outgoing::InputRequired(..) => {
                 (OUTGOING_MESSAGES + QUESTIONS_WAITING, usize::MAX)
             }
         };
@@ -110,5 +112,55 @@ impl Outgoing {
             Self::Message(text, _) => text.len(),
             Self::InputRequired(..) | Self::Released => 0,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(bytes: usize, delivery: Delivery) -> Outgoing {
+        Outgoing::Message("x".repeat(bytes), delivery)
+    }
+
+    #[test]
+    fn notifications_are_bounded_and_leave_room_for_questions() {
+        let queue = OutgoingQueue::default();
+        let queued = (0..).take_while(|_| queue.push(message(1, Delivery::BestEffort))).count();
+        assert_eq!(queued, OUTGOING_MESSAGES);
+        assert!(!queue.push(Outgoing::Released), "it may be dropped as well");
+        let queued = (0..).take_while(|_| queue.push(message(1, Delivery::Required))).count();
+        assert_eq!(queued, QUESTIONS_WAITING);
+        queue.pop().expect("a message");
+        assert!(queue.push(message(OUTGOING_BYTES, Delivery::Required)), "however long it is");
+    }
+
+    #[test]
+    fn the_bytes_of_notifications_are_bounded_and_count_until_they_are_sent() {
+        let queue = OutgoingQueue::default();
+        assert!(queue.push(message(OUTGOING_BYTES, Delivery::BestEffort)));
+        assert!(!queue.push(message(1, Delivery::BestEffort)));
+        queue.pop().expect("the message");
+        assert!(queue.push(message(1, Delivery::BestEffort)));
+    }
+
+    #[tokio::test]
+    async fn all_arrive_in_order_also_at_a_reader_that_waits_and_none_after_the_end() {
+        let queue = std::sync::Arc::new(OutgoingQueue::default());
+        let reader = tokio::spawn({
+            let queue = std::sync::Arc::clone(&queue);
+            async move { [queue.next().await.bytes(), queue.next().await.bytes()] }
+        });
+        tokio::task::yield_now().await;
+        assert!(queue.push(message(1, Delivery::Required)) && queue.push(message(2, Delivery::Required)));
+        assert_eq!(reader.await.expect("the reader"), [1, 2]);
+        let (sender, mut responses) = oneshot::channel();
+        assert!(queue.push(Outgoing::InputRequired(Vec::new(), sender)));
+        queue.close();
+        assert!(
+            responses.try_recv().is_err() && queue.pop().is_none(),
+            "the one who asked is not kept waiting"
+        );
+        assert!(!queue.push(message(1, Delivery::Required)));
     }
 }

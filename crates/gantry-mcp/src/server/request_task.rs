@@ -9,7 +9,7 @@ use super::{
     request_channel::RequestChannel,
 };
 use crate::{
-    ErrorObject, Version,
+    ErrorObject,
     envelope::Id,
     error::code,
     exchange::{BoxFuture, RequestContext},
@@ -109,7 +109,6 @@ pub(super) struct RunningRequest {
     cancel: CancellationToken,
     cancel_on_drop: Option<DropGuard>,
     pub(super) kind: ResultKind,
-    pub(super) version: Version,
 }
 
 enum Work {
@@ -127,11 +126,11 @@ impl RunningRequest {
         channel: Arc<RequestChannel>,
         cancel: CancellationToken,
     ) -> Box<Self> {
-        let (kind, version) = (operation.result_kind(), channel.version());
+        let kind = operation.result_kind();
         // A legacy client that hangs up has not withdrawn its request.
-        let cancel_on_drop = version.is_modern().then(|| cancel.clone().drop_guard());
+        let cancel_on_drop = channel.version().is_modern().then(|| cancel.clone().drop_guard());
         let work = Work::Inline(Box::pin(run(handler, operation, Arc::clone(&channel), cancel.clone())));
-        Box::new(Self { work, outcome: None, channel, cancel, cancel_on_drop, kind, version })
+        Box::new(Self { work, outcome: None, channel, cancel, cancel_on_drop, kind })
     }
 
     /// Waits for the next message. The error is the outcome, once no message is left.

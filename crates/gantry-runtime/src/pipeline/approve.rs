@@ -12,7 +12,6 @@ use gantry_core::error::{ErrorCode, PendingApproval, Refusal};
 use gantry_core::policy::Evaluated;
 use gantry_core::tool::ApprovalRule;
 use gantry_core::{CallError, Permit};
-use gantry_provider::BoxFuture;
 use gantry_store::{GrantKey, HoldLimits, HoldOutcome};
 use std::sync::Arc;
 
@@ -47,7 +46,8 @@ async fn ask(scope: &CallScope<'_>, question: Question, entry: &Entry) -> Result
         Ok(permit) => return apply_delay(scope, permit, entry).await,
         Err(question) => question,
     };
-    Err(hold_call(scope, hold::pending(scope, &question, &entry.head), entry).await?.into())
+    let new = hold::pending(scope, &question, &entry.head);
+    Err(Box::pin(hold_call(scope, new, entry)).await?.into())
 }
 
 /// The permit that a grant makes of a question, or the question.
@@ -121,20 +121,13 @@ pub(super) async fn apply_delay(
     if delay.is_zero() || scope.request.approver.is_some() {
         return Ok(permit);
     }
-    Err(hold_call(scope, hold::scheduled(scope, &permit, &entry.head, delay), entry).await?.into())
+    let new = hold::scheduled(scope, &permit, &entry.head, delay);
+    Err(Box::pin(hold_call(scope, new, entry)).await?.into())
 }
 
-/// Holds the call. Boxed, so that calls that are not held do not carry its state.
-fn hold_call<'a>(
-    scope: &'a CallScope<'_>,
-    new: gantry_store::NewApproval,
-    entry: &'a Entry,
-) -> BoxFuture<'a, Result<PendingApproval, Refusal>> {
-    Box::pin(hold_or_join(scope, new, entry))
-}
-
-/// Holds the call, durably, or joins the one that is the same request.
-async fn hold_or_join(
+/// Holds the call, durably, or joins the one that is the same request. Callers box it, so that calls that are not held do not
+/// carry its state.
+async fn hold_call(
     scope: &CallScope<'_>,
     new: gantry_store::NewApproval,
     entry: &Entry,

@@ -131,8 +131,11 @@ impl Gateway {
 }
 
 impl CurrentSession {
-    /// Closes the session because the client has left.
+    /// Closes the session because the client has left. One that others share stays.
     pub(super) async fn close(&self) {
+        if self.kind == SessionKind::Shared {
+            return;
+        }
         self.closed.store(true, Ordering::Release);
         let session = self.load();
         if let Some(home) = session.runtime() {
