@@ -8,10 +8,7 @@ use super::{Column, Query, Statement, Value};
 use crate::error::Error;
 use gantry_core::truncate::truncate;
 use rusqlite::types::{ToSqlOutput, ValueRef};
-use rusqlite::{
-    Connection as Driver, ErrorCode, OpenFlags, TransactionBehavior, params_from_iter, version,
-    version_number,
-};
+use rusqlite::{ErrorCode, TransactionBehavior, params_from_iter};
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::ops::Deref;
@@ -23,12 +20,12 @@ const SHOWN_BYTES: usize = 100;
 /// A connection. Statements are prepared once for each.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    driver: Driver,
+    driver: rusqlite::Connection,
     n_changed: Cell<u64>,
 }
 
 impl Connection {
-    fn new(driver: Driver) -> Self {
+    fn new(driver: rusqlite::Connection) -> Self {
         Self { driver, n_changed: Cell::new(0) }
     }
 

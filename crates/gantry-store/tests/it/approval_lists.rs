@@ -254,7 +254,7 @@ async fn old_approvals_lose_their_secrets_and_then_go() {
         bring(&store, State::PendingApproval).await,
     );
     let now = i64::try_from(std::time::UNIX_EPOCH.elapsed().unwrap().as_micros()).unwrap();
-    let conn = crate::fixture::Connection::open(fixture.path()).unwrap();
+    let conn = fixture.tables();
     for (new, hours) in [(&young, 23), (&old, 25), (&older, 31 * 24)] {
         let row = (new.row.id.as_bytes(), now - hours * HOUR_US);
         conn.execute("UPDATE approvals SET ended_us = ?2 WHERE id = ?1", row).unwrap();

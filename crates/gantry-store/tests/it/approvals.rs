@@ -220,7 +220,7 @@ async fn a_decision_is_kept_with_the_row_and_in_the_ledger_without_secrets() {
     let row = settle(&store, new.row.id, State::CancelledBySystem).await.unwrap();
     assert_eq!(row.decision, decided);
 
-    let conn = crate::fixture::Connection::open(fixture.path()).unwrap();
+    let conn = fixture.tables();
     let bodies: Vec<String> = conn
         .prepare("SELECT body FROM ledger WHERE kind = 'decision' ORDER BY seq")
         .unwrap()

@@ -1,6 +1,6 @@
 //! Tampering with the ledger is found.
 
-use crate::fixture::{Connection, Fixture, begin, good, head, whole};
+use crate::fixture::{Fixture, begin, good, head, whole};
 use gantry_store::Verification;
 
 /// A ledger of six entries, then that SQL on the bare file, then the verification.
@@ -12,7 +12,7 @@ async fn after(tamper: &str) -> Verification {
         store.record(whole(&crate::fixture::head(), good())).await.unwrap();
         store.close(head.id, good()).await.unwrap();
     }
-    Connection::open(fixture.path()).unwrap().execute_batch(tamper).unwrap();
+    fixture.tables().execute_batch(tamper).unwrap();
     store.verify().await.unwrap()
 }
 
@@ -99,7 +99,7 @@ async fn a_long_chain_is_walked_to_its_end() {
         store.record(whole(&head(), good())).await.unwrap();
     }
     check(&store.verify().await.unwrap(), 5000, None);
-    let conn = Connection::open(fixture.path()).unwrap();
+    let conn = fixture.tables();
     conn.execute("UPDATE ledger SET at = 0 WHERE seq = 4999", []).unwrap();
     check(&store.verify().await.unwrap(), 4998, Some(4999));
 }

@@ -1,6 +1,6 @@
 //! Kill -9 in the middle of the work: what was acknowledged is there, and nothing is there twice.
 
-use crate::fixture::{CHILD, Fixture, child, database, good, head, intent, whole};
+use crate::fixture::{CHILD, Fixture, child, database, good, head, intent, tables, whole};
 use gantry_core::id::CallId;
 use gantry_store::{CallFilter, CallRow, Options, State, Store};
 use std::collections::{HashMap, HashSet};
@@ -119,7 +119,7 @@ fn check(said: &Said, calls: &HashMap<CallId, CallRow>) {
 
 /// No call has two intents or two ends; the bare table is read, because rows fold entries together.
 fn check_nothing_doubled(path: &Path) {
-    let conn = crate::fixture::Connection::open(path).unwrap();
+    let conn = tables(path);
     let doubled: i64 = conn
         .query_row(
             "SELECT count(*) FROM (SELECT 1 FROM ledger GROUP BY call

@@ -8,8 +8,7 @@ use gantry_store::{
     IdempotencyKey, Intent, IntentOutcome, NewApproval, Omitted, Options, Outcome, Recovery, Scope,
     SessionKey, SessionRow, State, Store, Transition, Verdict, WebhookSent, WholeCall,
 };
-/// The driver, for tests that look at the bare tables or tamper with them.
-pub(crate) use rusqlite::Connection;
+use rusqlite::Connection;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
@@ -31,6 +30,10 @@ impl Fixture {
         database(self.folder.path())
     }
 
+    pub(crate) fn tables(&self) -> Connection {
+        tables(&self.path())
+    }
+
     pub(crate) fn open(&self) -> Store {
         self.open_with_recovery().0
     }
@@ -42,6 +45,11 @@ impl Fixture {
 
 pub(crate) fn database(folder: &Path) -> PathBuf {
     folder.join("gantry.db")
+}
+
+/// The bare tables, for tests that look at them or tamper with them.
+pub(crate) fn tables(path: &Path) -> Connection {
+    Connection::open(path).unwrap()
 }
 
 pub(crate) fn key() -> SessionKey {

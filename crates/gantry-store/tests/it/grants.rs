@@ -191,8 +191,7 @@ async fn an_expired_key_that_is_revoked_takes_along_what_its_name_stood_for() {
 async fn a_grant_is_written_with_its_decision_or_neither_is() {
     let fixture = Fixture::new();
     let store = fixture.open();
-    let conn = crate::fixture::Connection::open(fixture.path()).unwrap();
-    fill(&conn, 10_000);
+    fill(&fixture, 10_000);
     let new = held("a");
     hold(&store, new.clone()).await;
     let given = grant();
@@ -207,7 +206,7 @@ async fn a_grant_is_written_with_its_decision_or_neither_is() {
     assert_eq!(standing(&store, id).await.state, State::PendingApproval);
     assert_eq!(store.grant_of(given.id).await.unwrap(), None);
 
-    conn.execute("DELETE FROM grants", []).unwrap();
+    fixture.tables().execute("DELETE FROM grants", []).unwrap();
     store.transition(id, yes(to), Some(given.clone())).await.unwrap();
     assert_eq!(store.grant_of(given.id).await.unwrap().unwrap().revoked, None);
     // Who comes too late gives nothing.
@@ -222,7 +221,8 @@ async fn a_grant_is_written_with_its_decision_or_neither_is() {
 }
 
 /// Puts so many grants into the store.
-fn fill(conn: &crate::fixture::Connection, n_grants: u32) {
+fn fill(fixture: &Fixture, n_grants: u32) {
+    let conn = fixture.tables();
     conn.execute(
         "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < ?1)
          INSERT INTO grants (id, project, principal, agent_path, provider, tool, name, fingerprint, policy, rules,
@@ -298,8 +298,7 @@ async fn lists_leave_revoked_ones_out_unless_they_are_asked_for() {
 async fn ten_thousand_grants_hold_and_no_more() {
     let fixture = Fixture::new();
     let store = fixture.open();
-    let conn = crate::fixture::Connection::open(fixture.path()).unwrap();
-    fill(&conn, 9999);
+    fill(&fixture, 9999);
     let last = grant();
     store.grant(last.clone()).await.unwrap();
     assert!(matches!(store.grant(grant()).await, Err(Error::TooManyGrants { limit: 10_000 })));

@@ -85,7 +85,7 @@ async fn a_damaged_row_fails_those_alone_that_read_it() {
     let store = fixture.open();
     let damaged = head();
     store.intend(keyed(&damaged, "once")).await.unwrap();
-    let conn = crate::fixture::Connection::open(fixture.path()).unwrap();
+    let conn = fixture.tables();
     conn.execute("UPDATE ledger SET body = '{'", []).unwrap();
 
     // While another process writes, the writer waits with the first message, and the others gather to one group.

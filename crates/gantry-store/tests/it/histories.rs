@@ -10,7 +10,7 @@ use tokio::sync::Barrier;
 
 /// The states that the ledger says a call went through.
 fn ledger_states(fixture: &Fixture, call: CallId) -> Vec<State> {
-    let conn = crate::fixture::Connection::open(fixture.path()).unwrap();
+    let conn = fixture.tables();
     let mut query = conn.prepare("SELECT state FROM ledger WHERE call = ?1 ORDER BY seq").unwrap();
     let words = query.query_map([call.as_bytes()], |row| row.get::<_, String>(0)).unwrap();
     words.map(|word| State::parse(&word.unwrap()).unwrap()).collect()

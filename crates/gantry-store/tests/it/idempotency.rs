@@ -115,7 +115,7 @@ async fn the_old_key_of_a_call_that_waits_is_not_forgotten() {
     let waits = held("a");
     let waits = NewApproval { idempotency: keyed(&waits.head, "k").idempotency, ..waits };
     hold(&store, waits.clone()).await;
-    let conn = crate::fixture::Connection::open(fixture.path()).unwrap();
+    let conn = fixture.tables();
     conn.execute("UPDATE idempotency SET at = 0", []).unwrap();
     assert_eq!(repeated(&fixture.open(), "k").await.head.id, waits.head.id);
 }
@@ -131,7 +131,7 @@ async fn old_keys_and_results_are_forgotten_at_open_and_those_of_open_calls_are_
     for head in [&old, &young] {
         store.close(head.id, Outcome { result: Some("1".to_owned()), ..good() }).await.unwrap();
     }
-    let conn = crate::fixture::Connection::open(fixture.path()).unwrap();
+    let conn = fixture.tables();
     for id in [old.id, open.id] {
         conn.execute("UPDATE idempotency SET at = 0 WHERE call = ?1", [id.as_bytes()]).unwrap();
         conn.execute("UPDATE results SET at = 0 WHERE call = ?1", [id.as_bytes()]).unwrap();

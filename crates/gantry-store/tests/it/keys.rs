@@ -112,7 +112,7 @@ async fn an_expired_key_holds_no_name() {
 async fn a_thousand_keys_hold_and_no_more() {
     let fixture = Fixture::new();
     let store = fixture.open();
-    let conn = crate::fixture::Connection::open(fixture.path()).unwrap();
+    let conn = fixture.tables();
     conn.execute(
         "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 999)
          INSERT INTO keys (id, name, secret, role, created_us)
@@ -218,7 +218,7 @@ async fn a_row_that_makes_no_sense_is_damage() {
     let fixture = Fixture::new();
     let store = fixture.open();
     store.add_key(key("ann")).await.unwrap();
-    let conn = crate::fixture::Connection::open(fixture.path()).unwrap();
+    let conn = fixture.tables();
     conn.execute("UPDATE keys SET role = 'emperor'", []).unwrap();
     let error = store.keys().await.unwrap_err();
     assert!(matches!(&error, Error::Corrupt { detail } if detail.contains("emperor")), "{error:?}");

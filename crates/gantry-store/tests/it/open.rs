@@ -1,6 +1,6 @@
 //! Opening: what is made, what is refused, and with which words.
 
-use crate::fixture::{Connection, Fixture};
+use crate::fixture::Fixture;
 use gantry_store::{Error, Options, Store};
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -30,7 +30,7 @@ async fn the_files_are_for_their_owner_alone() {
 async fn a_database_of_a_newer_program_is_refused() {
     let fixture = Fixture::new();
     drop(fixture.open());
-    let conn = Connection::open(fixture.path()).unwrap();
+    let conn = fixture.tables();
     conn.execute("INSERT INTO migrations VALUES (99, zeroblob(32))", []).unwrap();
     drop(conn);
     let error = refusal(&fixture);
@@ -42,7 +42,7 @@ async fn a_database_of_a_newer_program_is_refused() {
 async fn a_changed_migration_is_refused() {
     let fixture = Fixture::new();
     drop(fixture.open());
-    let conn = Connection::open(fixture.path()).unwrap();
+    let conn = fixture.tables();
     conn.execute("UPDATE migrations SET checksum = zeroblob(32)", []).unwrap();
     drop(conn);
     assert!(matches!(refusal(&fixture), Error::ChangedMigration { version: 1, .. }));
@@ -51,11 +51,11 @@ async fn a_changed_migration_is_refused() {
 #[tokio::test]
 async fn files_of_others_are_refused_and_left_as_they_are() {
     let fixture = Fixture::new();
-    let conn = Connection::open(fixture.path()).unwrap();
+    let conn = fixture.tables();
     conn.execute_batch("CREATE TABLE recipes (name TEXT)").unwrap();
     drop(conn);
     assert!(matches!(refusal(&fixture), Error::Foreign { .. }));
-    let conn = Connection::open(fixture.path()).unwrap();
+    let conn = fixture.tables();
     let tables: i64 = conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).unwrap();
     assert_eq!(tables, 1);
 
@@ -108,7 +108,7 @@ async fn a_damaged_database_is_refused_after_an_unclean_stop() {
 #[tokio::test]
 async fn a_database_of_the_first_version_is_brought_up_to_date() {
     let fixture = Fixture::new();
-    let conn = Connection::open(fixture.path()).unwrap();
+    let conn = fixture.tables();
     let first = include_str!("../../migrations/sqlite/0001_ledger.sql");
     conn.execute_batch(
         "CREATE TABLE migrations (version INTEGER PRIMARY KEY, checksum BLOB NOT NULL) STRICT",

@@ -1,9 +1,7 @@
 //! A data folder from before the ledger had a chain per node: it opens, its old chain is verified as it is, and the new chain
 //! goes on from it.
 
-use crate::fixture::{
-    Connection, Fixture, approved, begin, good, head, held, intent, over, settle, standing, whole,
-};
+use crate::fixture::{Fixture, approved, begin, good, head, held, intent, over, settle, standing, whole};
 use gantry_core::id::{ApprovalId, CallId, ProcessId};
 use gantry_store::{
     ApprovalFilter, CallFilter, Error, GrantFilter, IntentOutcome, NewApproval, Options, SessionFilter,
@@ -17,7 +15,7 @@ const OLD: &str = include_str!("data/schema_3.sql");
 /// A folder with the old database after that SQL. Its ended rows are made young, so that they are not deleted by age.
 fn old(change: &str) -> Fixture {
     let fixture = Fixture::new();
-    let conn = Connection::open(fixture.path()).unwrap();
+    let conn = fixture.tables();
     conn.execute_batch(OLD).unwrap();
     let young = "UPDATE approvals SET ended_us = unixepoch() * 1000000 WHERE ended_us IS NOT NULL;
          UPDATE idempotency SET at = unixepoch() * 1000000; UPDATE results SET at = unixepoch() * 1000000;";
@@ -125,7 +123,7 @@ async fn an_old_folder_that_is_in_use_stays_as_it_is() {
     assert!(matches!(error, Error::OlderInUse { .. }), "{error:?}");
     assert!(error.to_string().contains("stop them, then start again"), "{error}");
     assert_eq!(std::fs::read_dir(&locks).unwrap().count(), 1, "a lock was left");
-    let conn = Connection::open(fixture.path()).unwrap();
+    let conn = fixture.tables();
     let version: i64 = conn.query_row("SELECT max(version) FROM migrations", [], |row| row.get(0)).unwrap();
     assert_eq!(version, 3);
     drop((lock, conn));
@@ -148,7 +146,7 @@ async fn tampered(change: &str) -> Verification {
     let store = fixture.open();
     store.record(whole(&head(), good())).await.unwrap();
     store.flush().await.unwrap();
-    Connection::open(fixture.path()).unwrap().execute_batch(change).unwrap();
+    fixture.tables().execute_batch(change).unwrap();
     store.verify().await.unwrap()
 }
 

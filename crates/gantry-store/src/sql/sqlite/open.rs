@@ -4,13 +4,11 @@
 //! error at open. A database that a newer program has migrated is refused, because this one cannot know what its
 //! tables mean. For the same reason a migration waits until no process has the older tables in use.
 
-use super::{
-    Connection, Driver, OpenFlags, TransactionBehavior, sqlite_error, version as sqlite_version,
-    version_number as sqlite_version_number,
-};
+use super::{Connection, sqlite_error};
 use crate::error::Error;
 use crate::options::BUSY;
 use gantry_core::digest::Digest;
+use rusqlite::{Connection as Driver, OpenFlags, TransactionBehavior};
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
@@ -39,8 +37,8 @@ const WAL_RETRY: Duration = Duration::from_millis(20);
 impl Connection {
     /// Opens the connection that writes; makes the file if there is none.
     pub(crate) fn open_writer(path: &Path) -> Result<Self, Error> {
-        if sqlite_version_number() < SQLITE_MIN {
-            return Err(Error::OldSqlite { found: sqlite_version() });
+        if rusqlite::version_number() < SQLITE_MIN {
+            return Err(Error::OldSqlite { found: rusqlite::version() });
         }
         // SQLite would make the file with the umask's mode; its WAL and index files copy the mode of this one.
         OpenOptions::new()

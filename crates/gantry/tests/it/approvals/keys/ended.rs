@@ -3,8 +3,10 @@
 use super::super::api::{code, count, counted, decide, delete, get, held, home, ids, over, post};
 use super::{make, text};
 use gantry_egress::LocalServer;
+use gantry_testkit::faulty::Faulty;
 use gantry_testkit::{Home, Server};
 use serde_json::{Value, json};
+use std::{fs, thread};
 
 fn call(text: &str) -> Value {
     json!({ "tool": "test__count", "arguments": count(text) })
@@ -106,6 +108,31 @@ fn apr_7_an_expired_key_can_be_revoked_and_takes_along_what_is_left_of_it() {
     let (state, why) = ended(&server, &approval);
     assert_eq!(state, "CANCELLED_BY_SYSTEM");
     assert!(why.as_str().is_some_and(|why| why.starts_with("the key of its caller ")), "{why}");
+}
+
+#[test]
+fn apr_7_a_call_that_runs_when_its_key_is_revoked_runs_to_its_end_and_no_other_begins() {
+    let home =
+        Home::new().config(&json!({ "mcpServers": { "s": { "command": Faulty::program() } } }).to_string());
+    let server = home.serve();
+    let bot = make(&server, &json!({ "name": "bot", "role": "agent" }));
+    let end = home.path().join("end");
+    let long = json!({ "tool": "s__sleep", "arguments": { "until": end } });
+    let reply = thread::scope(|scope| {
+        let running = scope.spawn(|| post(&bot, "/api/v1/calls", &long));
+        let events = || server.get_as_admin("/api/v1/events?follow=false").text;
+        server.eventually("the call runs", || events().contains("tool_started"));
+        assert_eq!(delete(&server.admin(), "/api/v1/keys/bot").status, 200);
+        assert_eq!(post(&bot, "/api/v1/calls", &long).status, 401, "at once");
+        fs::write(&end, "").expect("the file");
+        running.join().expect("an answer")
+    });
+    assert_eq!((reply.status, &reply.json()["ok"]), (200, &json!(true)), "{reply:?}");
+    let rows = server.get_as_admin("/api/v1/audit").json()["items"].clone();
+    let states = |rows: &Value| {
+        rows.as_array().map(|rows| rows.iter().map(|row| row["state"].clone()).collect::<Vec<_>>())
+    };
+    assert_eq!(states(&rows), Some(vec![json!("COMPLETED_SUCCESS")]), "{rows}");
 }
 
 #[test]
