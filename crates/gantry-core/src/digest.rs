@@ -19,9 +19,10 @@ impl Digest {
     }
 
     /// The same from an iterator.
-    pub fn of_each<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Self {
+    pub fn of_each(parts: impl IntoIterator<Item: AsRef<[u8]>>) -> Self {
         let mut hasher = Sha256::new();
         for part in parts {
+            let part = part.as_ref();
             hasher.update((part.len() as u64).to_be_bytes());
             hasher.update(part);
         }
@@ -74,17 +75,21 @@ impl std::str::FromStr for Digest {
     type Err = NotADigest;
 
     fn from_str(text: &str) -> Result<Self, NotADigest> {
-        let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-        if text.len() != 64 || text.bytes().any(|byte| byte.is_ascii_uppercase()) {
-            return Err(NotADigest);
-        }
-        let mut bytes = [0; 32];
-        for (byte, pair) in bytes.iter_mut().zip(text.as_bytes().chunks(2)) {
-            let [high, low] = pair else { return Err(NotADigest) };
-            let (Some(high), Some(low)) = (digit(*high), digit(*low)) else { return Err(NotADigest) };
+        const NO_DIGIT: u8 = 0xFF;
+        let digit = |byte: u8| match byte {
+            b'0'..=b'9' => byte - b'0',
+            b'a'..=b'f' => byte - b'a' + 10,
+            _ => NO_DIGIT,
+        };
+        let text: &[u8; 64] = text.as_bytes().try_into().map_err(|_other_length| NotADigest)?;
+        // Lists of approvals parse thousands, so the loop does not stop at a wrong digit.
+        let (mut bytes, mut digits) = ([0; 32], 0);
+        for (byte, [high, low]) in bytes.iter_mut().zip(text.as_chunks().0) {
+            let (high, low) = (digit(*high), digit(*low));
+            digits |= high | low;
             *byte = high << 4 | low;
         }
-        Ok(Self(bytes))
+        if digits == NO_DIGIT { Err(NotADigest) } else { Ok(Self(bytes)) }
     }
 }
 
@@ -116,5 +121,9 @@ mod tests {
         let text = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
         assert_eq!(Digest::of(b"").to_string(), text);
         assert_eq!(Digest::of(b"").short(6), "e3b0c4");
+        assert_eq!(text.parse(), Ok(Digest::of(b"")));
+        for bad in [&text[1..], &format!("{text}0"), &text.to_uppercase(), &text.replace('e', "g")] {
+            assert_eq!(bad.parse::<Digest>(), Err(NotADigest), "{bad}");
+        }
     }
 }

@@ -174,7 +174,7 @@ impl Store {
     /// The grants that pass the filter, the newest first.
     pub async fn grants(&self, filter: GrantFilter) -> Result<Page<GrantRow, GrantId>, Error> {
         self.read_committed(move |conn| {
-            let mut query = Query::new(&GRANTS);
+            let mut query = Query::new(GRANTS);
             query.and_any(OF_PROJECTS, filter.projects.as_deref());
             query.and_if(UNREVOKED, !filter.revoked);
             query.and(BEFORE, &filter.cursor);

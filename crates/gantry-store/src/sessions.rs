@@ -149,7 +149,7 @@ impl Store {
     /// The sessions that pass the filter and their sums, the newest first.
     pub async fn sessions(&self, filter: SessionFilter) -> Result<Page<SessionSummary, SessionId>, Error> {
         self.read_own_writes(move |conn| {
-            let mut query = Query::new(&SESSIONS);
+            let mut query = Query::new(SESSIONS);
             query.and(OF_PROJECT, &filter.project);
             query.and(OF_PRINCIPAL, &filter.principal);
             query.and(OF_AGENT, &filter.agent);

@@ -36,7 +36,8 @@ impl Statement {
     }
 }
 
-/// A registered list: a `SELECT` that ends in a `WHERE` clause, the conditions that may follow, and the order.
+/// A registered list: a `SELECT` that ends in a `WHERE` clause, the conditions that may follow, the order, and what comes
+/// after the limit.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct List {
     pub(crate) select: &'static str,
@@ -44,6 +45,7 @@ pub(crate) struct List {
     #[cfg(test)]
     pub(crate) conditions: &'static [Condition],
     pub(crate) order: &'static str,
+    pub(crate) end: &'static str,
 }
 
 /// A condition of a [`List`]; only [`list!`] makes one.
@@ -61,13 +63,14 @@ macro_rules! statements {
 
 /// Names a list and its conditions. `sql::tests` lists it.
 macro_rules! list {
-    ($list:ident = $select:expr, $order:literal; $($name:ident = $condition:literal;)+) => {
+    ($list:ident = $select:expr, $order:literal $(, $end:literal)?; $($name:ident = $condition:literal;)+) => {
         $(const $name: $crate::sql::Condition = $crate::sql::Condition($condition);)+
         pub(crate) const $list: $crate::sql::List = $crate::sql::List {
             select: $select,
             #[cfg(test)]
             conditions: &[$($name),+],
             order: $order,
+            end: concat!($($end)?),
         };
     };
 }
@@ -253,13 +256,13 @@ pub(crate) fn from_json<T: DeserializeOwned>(text: &str) -> Result<T, String> {
 #[derive(Debug)]
 pub(crate) struct Query<'a> {
     sql: String,
-    order: &'static str,
+    list: List,
     values: Vec<Value<'a>>,
 }
 
 impl<'a> Query<'a> {
-    pub(crate) fn new(list: &List) -> Self {
-        Self { sql: list.select.to_owned(), order: list.order, values: Vec::new() }
+    pub(crate) fn new(list: List) -> Self {
+        Self { sql: list.select.to_owned(), list, values: Vec::new() }
     }
 
     /// Adds a condition, unless there is no value for it.
@@ -296,6 +299,7 @@ impl<'a> Query<'a> {
     /// The statement, which takes its limit last, and its values.
     pub(crate) fn finish(mut self, limit: u32) -> (String, Vec<Value<'a>>) {
         self.values.push(Value::Number(limit.into()));
-        (format!("{} {} LIMIT ${}", self.sql, self.order, self.values.len()), self.values)
+        let List { order, end, .. } = self.list;
+        (format!("{} {order} LIMIT ${}{end}", self.sql, self.values.len()), self.values)
     }
 }

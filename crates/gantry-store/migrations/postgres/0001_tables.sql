@@ -116,9 +116,7 @@ CREATE INDEX approvals_due ON approvals (state, due_us) WHERE due_us IS NOT NULL
 CREATE INDEX approvals_ready ON approvals (process, due_us, id)
   WHERE state IN ('SCHEDULED_FOR_EXECUTION', 'APPROVED_READY');
 CREATE INDEX approvals_request_key ON approvals (request_key) WHERE delivered = 0;
-CREATE INDEX approvals_waiting ON approvals (project, principal, agent, state)
-  WHERE state IN ('PENDING_APPROVAL', 'SCHEDULED_FOR_EXECUTION', 'APPROVED_READY');
-CREATE INDEX approvals_callers ON approvals (principal)
+CREATE INDEX approvals_waiting ON approvals (principal, project, agent, state)
   WHERE state IN ('PENDING_APPROVAL', 'SCHEDULED_FOR_EXECUTION', 'APPROVED_READY');
 CREATE INDEX approvals_unsent ON approvals (project, id) WHERE unsent = 1;
 CREATE INDEX approvals_ended ON approvals (args_unmasked, ended_us) WHERE ended_us IS NOT NULL;

@@ -56,7 +56,6 @@ statements! {
     /// What the webhook has taken is never undone.
     SENT = "UPDATE approvals SET webhook_messages_sent = $1, unsent = $2 WHERE id = $3 AND webhook_messages_sent < $1";
     BY_ID = select!("WHERE id = $1");
-    SLIM_BY_ID = select_slim!("WHERE id = $1");
     OF_CALL = select!("WHERE call = $1 ORDER BY step DESC LIMIT 1");
     /// One that has not ended comes before those that have.
     SAME = select!("WHERE request_key = $1 AND delivered = 0 AND (ended_us IS NULL OR ended_us > $2)
@@ -87,9 +86,9 @@ statements! {
          (SELECT id FROM approvals WHERE args_unmasked = 0 AND ended_us < $1 LIMIT $2)";
 }
 
-// Ids alone: those of several projects are sorted.
+// Ids first: those of several projects are sorted.
 list! {
-    APPROVALS = "SELECT id FROM approvals WHERE true", "ORDER BY id DESC";
+    APPROVALS = select_slim!("WHERE id IN (SELECT id FROM approvals WHERE true"), "ORDER BY id DESC", ") ORDER BY id DESC";
     IN_STATE = "state = $?";
     OF_PROJECTS = "project IN ($?)";
     OF_PRINCIPAL = "principal = $?";
@@ -133,13 +132,8 @@ impl Store {
     /// given.
     pub async fn approvals(&self, filter: ApprovalFilter) -> Result<Page<ApprovalRow, ApprovalId>, Error> {
         self.read_committed(move |conn| {
-            // One moment for the list and its rows.
-            let (limit, conn) = (page_size(filter.limit), conn.snapshot()?);
-            let ids = conn.list(query(&filter), limit + 1, single)?;
-            Page::cut(ids, limit, |id: &ApprovalId| *id).try_map(|approval| {
-                conn.first(SLIM_BY_ID, values![approval], read_slim)?
-                    .ok_or(Error::UnknownApproval { approval })
-            })
+            let limit = page_size(filter.limit);
+            Ok(Page::cut(conn.list(query(&filter), limit + 1, read_slim)?, limit, |row| row.id))
         })
         .await
     }
@@ -210,7 +204,7 @@ fn first_id() -> ApprovalId {
 
 /// The list that a filter selects.
 pub(crate) fn query(filter: &ApprovalFilter) -> Query<'_> {
-    let mut query = Query::new(&APPROVALS);
+    let mut query = Query::new(APPROVALS);
     query.and(IN_STATE, &filter.state);
     query.and_any(OF_PROJECTS, filter.projects.as_deref());
     query.and(OF_PRINCIPAL, &filter.principal);

@@ -91,7 +91,7 @@ impl Store {
 
 fn list(conn: &Connection, filter: &CallFilter) -> Result<Page<CallRow, CallId>, Error> {
     let (since, until) = (filter.since_us.map(first_id), filter.until_us.map(first_id));
-    let mut query = Query::new(&CALLS);
+    let mut query = Query::new(CALLS);
     query.and(OF_PROJECT, &filter.project);
     query.and(OF_PRINCIPAL, &filter.principal);
     query.and(IN_SESSION, &filter.session);

@@ -91,16 +91,28 @@ pub(crate) fn own_node(conn: &Connection) -> Result<NodeId, Error> {
 
 /// The hash of an entry that follows one with the hash `previous`. It covers every other column, in their order.
 pub(crate) fn hash(previous: &Digest, columns: &[Value<'_>]) -> Digest {
-    let number =
-        |value: &Value<'_>| if let Value::Number(number) = value { number.to_be_bytes() } else { [0; 8] };
-    let numbers: Vec<[u8; 8]> = columns.iter().map(number).collect();
-    let parts = columns.iter().zip(&numbers).map(|(value, number)| match value {
-        Value::Null => &[],
-        Value::Number(_) => number.as_slice(),
-        Value::Text(text) => text.as_bytes(),
-        Value::Bytes(bytes) => bytes,
+    let parts = columns.iter().map(|value| match value {
+        Value::Null => Hashed::Bytes(&[]),
+        Value::Number(number) => Hashed::Number(number.to_be_bytes()),
+        Value::Text(text) => Hashed::Bytes(text.as_bytes()),
+        Value::Bytes(bytes) => Hashed::Bytes(bytes),
     });
-    Digest::of_each(iter::once(previous.as_bytes().as_slice()).chain(parts))
+    Digest::of_each(iter::once(Hashed::Bytes(previous.as_bytes())).chain(parts))
+}
+
+/// The bytes of a value that the hash covers.
+enum Hashed<'a> {
+    Number([u8; 8]),
+    Bytes(&'a [u8]),
+}
+
+impl AsRef<[u8]> for Hashed<'_> {
+    fn as_ref(&self) -> &[u8] {
+        match self {
+            Self::Number(number) => number,
+            Self::Bytes(bytes) => bytes,
+        }
+    }
 }
 
 /// A chain as its head row describes it.

@@ -121,6 +121,7 @@ pub struct Outcome {
     /// Characters of the reply.
     pub characters_out: u64,
     /// Its cost, in millionths of the currency.
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub cost_micros: u64,
     /// When it ended, in microseconds of Unix time.
     pub finished_us: i64,
@@ -128,6 +129,7 @@ pub struct Outcome {
     #[serde(default, skip_serializing_if = "is_zero")]
     pub attempts: u32,
     /// Whether the reply came from the cache.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cached: bool,
     /// The reply, given only for calls that may be asked for it later.
     #[serde(skip)]
@@ -264,9 +266,8 @@ fn state_of_column() -> State {
     State::OutcomeUnknown
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
-fn is_zero(number: &u32) -> bool {
-    *number == 0
+fn is_zero<N: Default + PartialEq>(number: &N) -> bool {
+    *number == N::default()
 }
 
 /// The arguments without their secrets, at most `limit` bytes long.

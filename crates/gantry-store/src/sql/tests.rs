@@ -26,7 +26,7 @@ fn files() -> Vec<&'static [Statement]> {
 const LISTS: [List; 4] = [approvals::APPROVALS, grants::GRANTS, ledger::CALLS, sessions::SESSIONS];
 
 /// A list with some of its conditions.
-fn text(list: &List, conditions: &[Condition], n_values: usize) -> String {
+fn text(list: List, conditions: &[Condition], n_values: usize) -> String {
     let mut query = Query::new(list);
     for condition in conditions {
         let n_values = if condition.0.contains("($?)") { n_values } else { condition.0.matches('$').count() };
@@ -39,7 +39,7 @@ fn text(list: &List, conditions: &[Condition], n_values: usize) -> String {
 pub(crate) fn every_text() -> Vec<String> {
     let mut texts: Vec<String> =
         files().concat().iter().map(|statement| statement.text().to_owned()).collect();
-    for list in &LISTS {
+    for list in LISTS {
         texts.push(text(list, &[], 0));
         texts.extend(list.conditions.iter().map(|condition| text(list, &[*condition], 1)));
         texts.push(text(list, list.conditions, 1));

@@ -8,6 +8,7 @@ use super::{Connection, sqlite_error};
 use crate::error::Error;
 use crate::options::BUSY;
 use gantry_core::digest::Digest;
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection as Driver, OpenFlags, TransactionBehavior};
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -15,11 +16,12 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// The numbered migrations; the index plus one is the version.
-pub(super) const MIGRATIONS: [&str; 4] = [
+pub(super) const MIGRATIONS: [&str; 5] = [
     include_str!("../../../migrations/sqlite/0001_ledger.sql"),
     include_str!("../../../migrations/sqlite/0002_approvals.sql"),
     include_str!("../../../migrations/sqlite/0003_outbox.sql"),
     include_str!("../../../migrations/sqlite/0004_chains.sql"),
+    include_str!("../../../migrations/sqlite/0005_waiting.sql"),
 ];
 
 /// Limit: statements that a connection keeps prepared; more than there are.
@@ -105,6 +107,8 @@ fn open(path: &Path, access: OpenFlags) -> Result<Driver, Error> {
     let driver = Driver::open_with_flags(path, flags).map_err(sqlite_error)?;
     driver.busy_timeout(BUSY).map_err(sqlite_error)?;
     driver.execute_batch("PRAGMA trusted_schema=OFF; PRAGMA temp_store=MEMORY;").map_err(sqlite_error)?;
+    // Otherwise every statement with a bound `LIMIT` is planned anew each time it runs.
+    driver.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map_err(sqlite_error)?;
     driver.set_prepared_statement_cache_capacity(PREPARED);
     Ok(driver)
 }

@@ -108,16 +108,28 @@ fn due_and_unsent_approvals_are_found_by_their_index() {
         "SEARCH approvals USING INDEX approvals_ended (args_unmasked=? AND ended_us<?)",
     );
     crowd.check("args_unmasked = 0 AND", "approvals_ended (args_unmasked=? AND ended_us<?)");
-    crowd.check("SELECT DISTINCT name", "USING INDEX approvals_callers (principal=?)");
-    crowd.check("DELETE FROM keys", "SEARCH approvals USING INDEX approvals_callers (principal=?)");
+    crowd.check("SELECT DISTINCT name", "COVERING INDEX approvals_waiting (principal=?)");
+    crowd.check("DELETE FROM keys", "SEARCH approvals USING COVERING INDEX approvals_waiting (principal=?)");
 }
 
 #[test]
 fn waiting_calls_are_counted_in_the_index() {
     let crowd = Crowd::new();
-    let of_caller = "COVERING INDEX approvals_waiting (project=? AND principal=? AND agent=? AND state=?)";
+    let of_caller = "COVERING INDEX approvals_waiting (principal=? AND project=? AND agent=? AND state=?)";
     crowd.check("agent IS NOT DISTINCT FROM $3\n         AND state IN", of_caller);
     crowd.check("FROM approvals\n         WHERE state IN ('PENDING_APPROVAL', 'SCHEDULED_FOR_EXECUTION', 'APPROVED_READY') LIMIT", "COVERING INDEX");
+}
+
+#[test]
+fn a_statement_with_a_limit_is_planned_once() {
+    let crowd = Crowd::new();
+    let waiting = every_text().into_iter().find(|sql| sql.contains("AS waiting")).unwrap();
+    let mut statement = crowd.conn.driver.prepare(&waiting).unwrap();
+    for limit in [1, 2, 300] {
+        statement.raw_bind_parameter(statement.parameter_count(), limit).unwrap();
+        statement.raw_query().next().unwrap();
+    }
+    assert_eq!(statement.get_status(StatementStatus::RePrepare), 0);
 }
 
 #[test]
@@ -136,12 +148,12 @@ fn a_page_is_walked_in_the_order_of_an_index() {
     // The ids of several projects are sorted, but no row is read for that.
     let of_two = ApprovalFilter { projects: Some(vec!["p1".into(), "p2".into()]), ..all.clone() };
     let plan = crowd.plan(&query(&of_two).finish(51).0);
-    assert!(plan[0].contains("COVERING INDEX approvals_project (project=?)"), "{plan:?}");
+    assert!(plan[2].contains("COVERING INDEX approvals_project (project=?)"), "{plan:?}");
     let of_session = ApprovalFilter { session: Some(SessionId::generate()), ..all.clone() };
     crowd.check_list(&of_session, "approvals_session (session=?)");
     let of_call = ApprovalFilter { call: Some(CallId::generate()), ..all };
     let plan = crowd.plan(&query(&of_call).finish(51).0);
-    assert!(plan[0].contains("approvals_call (call=?)"), "the few of a call are sorted: {plan:?}");
+    assert!(plan[2].contains("approvals_call (call=?)"), "the few of a call are sorted: {plan:?}");
 }
 
 #[test]
