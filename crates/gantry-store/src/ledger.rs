@@ -29,7 +29,7 @@ use crate::error::Error;
 use crate::options::{ARGUMENTS_MAX, KEY_MAX};
 use crate::retention::{self, now_us};
 use crate::session_totals::SessionTotals;
-use crate::sql::{Connection, Row, Value, names, placeholders, statements, to_json, values};
+use crate::sql::{Connection, Prepared, Row, Value, names, placeholders, statements, to_json, values};
 use crate::writer::{Message, OnCallerGone, Record};
 use crate::{Store, check_size, count_change};
 use chain::Head;
@@ -140,6 +140,7 @@ impl Author {
 pub(crate) struct Ledger<'tx> {
     pub(crate) conn: &'tx Connection,
     pub(crate) author: Author,
+    append: Prepared<'tx>,
     head: Head,
     first: i64,
     pub(crate) totals: SessionTotals,
@@ -186,8 +187,9 @@ enum Beginning {
 impl<'tx> Ledger<'tx> {
     /// Begins to append; `conn` must be inside a write transaction.
     pub(crate) fn begin(conn: &'tx Connection, author: Author) -> Result<Self, Error> {
-        let head = Head::read(conn, author.node)?;
-        Ok(Self { conn, author, head, first: head.seq, totals: SessionTotals::default(), changed: false })
+        let (append, head) = (conn.prepare(APPEND)?, Head::read(conn, author.node)?);
+        let totals = SessionTotals::default();
+        Ok(Self { conn, author, append, head, first: head.seq, totals, changed: false })
     }
 
     /// Writes what the group changed beside its entries. Returns how many entries there were.
@@ -373,7 +375,7 @@ impl<'tx> Ledger<'tx> {
             next.state, next.body
         ];
         let hash = chain::hash(&self.head.hash, hashed);
-        if self.conn.execute(APPEND, &[hashed.as_slice(), values![hash]].concat())? == 0 {
+        if self.append.execute(hashed.iter().chain(values![hash]))? == 0 {
             return Err(Error::StepTaken);
         }
         self.head = Head { seq, hash };

@@ -1,5 +1,4 @@
-//! The seam between the store and its database: statements, values and rows. Only `sql/sqlite.rs` and its modules name the
-//! driver.
+//! The seam between the store and its database: statements, values and rows. Only `sql/sqlite.rs` names the driver.
 //!
 //! Statements are a closed set: [`statements!`] and [`list!`] make them and register them, so that tests prepare every one of
 //! them on SQLite and on PostgreSQL. They are written in SQL that both take, with `$n` placeholders. SQLite numbers
@@ -9,7 +8,7 @@ mod sqlite;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use sqlite::{Connection, Row};
+pub(crate) use sqlite::{Connection, Prepared, Row};
 
 use crate::approvals::{ApprovalDetails, DecisionRow, WebhookSent};
 use crate::error::Error;
