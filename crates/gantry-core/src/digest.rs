@@ -122,7 +122,7 @@ mod tests {
         assert_eq!(Digest::of(b"").to_string(), text);
         assert_eq!(Digest::of(b"").short(6), "e3b0c4");
         assert_eq!(text.parse(), Ok(Digest::of(b"")));
-        for bad in [&text[1..], &format!("{text}0"), &text.to_uppercase(), &text.replace('e', "g")] {
+        for bad in ["e3b0c4", &format!("{text}0"), &text.to_uppercase(), &text.replace('e', "g")] {
             assert_eq!(bad.parse::<Digest>(), Err(NotADigest), "{bad}");
         }
     }
