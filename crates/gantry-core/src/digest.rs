@@ -15,7 +15,7 @@ impl Digest {
     /// The digest of several parts. Each part is preceded by its length, so that no two lists of parts collide
     /// by moving a boundary.
     pub fn of_parts(parts: &[&[u8]]) -> Self {
-        Self::of_each(parts.iter().copied())
+        Self::of_each(parts)
     }
 
     /// The same from an iterator.
@@ -27,10 +27,6 @@ impl Digest {
             hasher.update(part);
         }
         Self(hasher.finalize().into())
-    }
-
-    pub(crate) fn of_texts<'a>(texts: impl IntoIterator<Item = &'a str>) -> Self {
-        Self::of_each(texts.into_iter().map(str::as_bytes))
     }
 
     pub fn as_bytes(&self) -> &[u8; 32] {

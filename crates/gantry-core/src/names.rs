@@ -126,7 +126,7 @@ fn with_hash(tool: &NameRequest<'_>, name: &str, digits: usize) -> String {
 }
 
 fn hash(tool: &NameRequest<'_>, digits: usize) -> String {
-    Digest::of_texts([tool.namespace, tool.tool]).short(digits)
+    Digest::of_each([tool.namespace, tool.tool]).short(digits)
 }
 
 /// As much of a name as fits before this end. The prefix is not trimmed, because patterns for the provider rely on it.

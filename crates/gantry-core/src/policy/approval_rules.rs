@@ -125,7 +125,7 @@ impl ApprovalRules {
         let rule = self.rule(tool).map(ToolRule::as_str).unwrap_or_default();
         let mut texts = vec![listed, &effect, &cost, rule];
         texts.extend(self.approvers(tool).iter().map(|name| &**name));
-        texts.iter().any(|text| !text.is_empty()).then(|| Digest::of_texts(texts))
+        texts.iter().any(|text| !text.is_empty()).then(|| Digest::of_each(texts))
     }
 
     /// Every pattern, with the key that has it.

@@ -93,7 +93,7 @@ impl RuleSpec {
         let head = [self.name.as_str(), when, self.decides().as_str(), reason];
         let tools = self.tools.iter().map(String::as_str);
         let approvers = self.approvers.iter().map(String::as_str);
-        Digest::of_texts(head.into_iter().chain(tools).chain([""]).chain(approvers))
+        Digest::of_each(head.into_iter().chain(tools).chain([""]).chain(approvers))
     }
 }
 

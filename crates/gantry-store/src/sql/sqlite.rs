@@ -126,9 +126,7 @@ impl Connection {
     fn new(driver: Driver) -> Self {
         Self { driver, n_changed: Cell::new(0) }
     }
-}
 
-impl Connection {
     /// Begins a transaction that writes: it waits until no other process has one.
     pub(crate) fn write(&mut self) -> Result<Transaction<'_>, Error> {
         self.transaction(TransactionBehavior::Immediate)
@@ -144,7 +142,7 @@ impl Connection {
         Ok(Transaction { connection: self, driver })
     }
 
-    /// A statement that changes rows and is run many times in a row.
+    /// A statement that changes rows, looked up once for any number of runs.
     pub(crate) fn prepare(&self, statement: Statement) -> Result<Prepared<'_>, Error> {
         let driver = self.driver.prepare_cached(statement.text()).map_err(sqlite_error)?;
         Ok(Prepared { connection: self, driver })

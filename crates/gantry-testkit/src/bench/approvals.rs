@@ -1,5 +1,5 @@
-//! Ten thousand calls that wait for a person: what it takes to hold one more, to list the first page, to decide one, and to
-//! end a thousand that nobody decided.
+//! 8,500 calls that wait for a person: what it takes to hold one more, to list the first page, to decide one, and to
+//! end a thousand that expired.
 
 use super::report::{Figures, Table};
 use super::toolset::{figures, micros};
@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 /// Calls that wait: with those below, fewer than the store holds (10,000).
 const PENDING: usize = 8_500;
 
-/// Calls that nobody decides.
+/// Calls that expire.
 const EXPIRING: usize = 1000;
 
 /// How often the quick things are done in a round.

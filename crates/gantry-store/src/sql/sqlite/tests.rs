@@ -182,7 +182,7 @@ fn the_ledger_is_verified_by_its_indexes() {
 }
 
 #[test]
-fn a_migration_of_the_ledger_sorts_nothing() {
+fn no_migration_sorts_what_it_copies() {
     let conn = Driver::open_in_memory().unwrap();
     let is_code = |line: &&str| !line.trim_start().starts_with("--");
     for migration in MIGRATIONS {
