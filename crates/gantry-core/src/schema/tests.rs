@@ -83,7 +83,7 @@ fn endless_references_are_refused_and_honest_recursion_works() {
 }
 
 #[test]
-fn an_endless_reference_is_found_in_whatever_order_it_is_met() {
+fn an_endless_reference_is_found_in_every_order() {
     let to = |name: &str| json!({ "$ref": format!("#/$defs/{name}") });
     // The step into the property makes A known before B applies it to its own value.
     let (a, b) =
@@ -125,7 +125,7 @@ fn recursion_that_multiplies_is_bounded_by_the_nesting_of_the_value() {
 
 /// The validator meets these references in another order than they are written in, and remembers no result of them.
 #[test]
-fn recursion_is_counted_whatever_the_order_of_the_references() {
+fn recursion_is_counted_in_every_order_of_the_references() {
     let to = |n: usize| json!({ "$ref": format!("#/$defs/l{n}") });
     let level = |n: usize| {
         let mut properties = serde_json::Map::new();

@@ -239,7 +239,7 @@ fn tools_tell_what_they_may_change() {
 }
 
 #[test]
-fn rst_1_whatever_decides_where_a_call_goes_is_part_of_what_a_person_agrees_to() {
+fn rst_1_all_that_decides_where_a_call_goes_is_part_of_what_a_person_agrees_to() {
     let fingerprint = |change: &dyn Fn(&mut Inline)| {
         let mut tool =
             inline(Method::Post, "https://x.test/bot123456:AAbbccddeeffgghhiijjkk/${parameters.a}?q=1");

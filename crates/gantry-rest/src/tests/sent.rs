@@ -56,7 +56,7 @@ fn answers() -> Vec<(&'static str, Vec<u8>)> {
 }
 
 #[tokio::test]
-async fn rst_1_what_was_sent_never_passes_for_what_was_not_whatever_is_answered() {
+async fn rst_1_a_request_that_was_sent_never_counts_as_unsent_for_any_answer() {
     for (what, said) in answers() {
         let server = Server::saying(said).await;
         for (n, method) in

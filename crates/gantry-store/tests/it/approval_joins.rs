@@ -33,7 +33,7 @@ async fn the_same_request_joins_the_one_that_waits_or_runs() {
 }
 
 #[tokio::test]
-async fn an_outcome_that_nobody_was_given_is_joined_for_an_hour() {
+async fn an_outcome_that_was_not_delivered_is_joined_for_an_hour() {
     let fixture = Fixture::new();
     let store = fixture.open();
     for state in states().filter(|state| state.is_over()) {

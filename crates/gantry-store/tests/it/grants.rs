@@ -83,7 +83,7 @@ async fn a_grant_holds_for_its_key_and_its_definition_alone() {
 }
 
 #[tokio::test]
-async fn grants_end_with_the_key_of_whoever_has_or_gave_them() {
+async fn grants_end_with_the_key_of_their_owner_or_giver() {
     let fixture = Fixture::new();
     let store = fixture.open();
     let of = |principal: &str, by: &str| GrantRow {
@@ -106,7 +106,7 @@ async fn grants_end_with_the_key_of_whoever_has_or_gave_them() {
 }
 
 #[tokio::test]
-async fn a_grant_ends_at_the_moment_when_the_key_of_whoever_has_or_gave_it_expires() {
+async fn a_grant_ends_at_the_moment_when_the_key_of_its_owner_or_giver_expires() {
     let fixture = Fixture::new();
     let store = fixture.open();
     let keep = async |name: &str, expires_us| {

@@ -266,7 +266,7 @@ proptest! {
 }
 
 #[tokio::test]
-async fn an_unknown_outcome_that_somebody_finds_out_is_the_approvals_too() {
+async fn an_unknown_outcome_that_is_settled_later_is_the_approvals_too() {
     let fixture = Fixture::new();
     let store = fixture.open();
     let new = bring(&store, State::OutcomeUnknown).await;

@@ -71,7 +71,7 @@ async fn a_revoked_key_stays_in_the_list_and_frees_its_name() {
 }
 
 #[tokio::test]
-async fn nobody_goes_on_with_a_session_of_a_key_that_was_revoked() {
+async fn a_session_of_a_revoked_key_is_not_continued() {
     let fixture = Fixture::new();
     let store = fixture.open();
     let (ann, bob) = (key("ann"), key("bob"));

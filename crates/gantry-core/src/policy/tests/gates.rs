@@ -139,7 +139,7 @@ fn apr_1_every_question_says_who_may_answer_it() {
 }
 
 #[test]
-fn a_rule_names_who_answers_it_and_else_whoever_answers_for_the_tool() {
+fn a_rule_names_its_approvers_and_else_those_of_the_tool_answer() {
     let rules = [
         RuleSpec { name: "own".into(), approvers: vec!["ben".into()], ..rule("true", Decide::Ask) },
         RuleSpec { name: "none".into(), ..rule("true", Decide::Ask) },

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 #[tokio::test]
-async fn a_result_that_names_no_request_is_nobodys() {
+async fn a_result_that_names_no_request_is_dropped() {
     let (connection, _events) = legacy(async |mut peer: Peer| {
         peer.handshake(json!({})).await;
         let request = peer.expect("tools/call").await;

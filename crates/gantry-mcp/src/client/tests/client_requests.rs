@@ -57,7 +57,7 @@ async fn who_cannot_be_asked_is_not() {
 }
 
 #[tokio::test]
-async fn a_form_that_nobody_fills_in_is_canceled() {
+async fn a_form_that_is_not_filled_in_is_canceled() {
     for why in [ClientRequestError::Late, ClientRequestError::Gone] {
         let (client, _heard) = a_client(1, FORM, Err(why));
         assert_eq!(heard("elicitation/create", client).await["result"], json!({"action": "cancel"}));

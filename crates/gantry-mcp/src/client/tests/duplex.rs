@@ -204,7 +204,7 @@ async fn an_answer_that_cannot_be_used_is_lost() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_does_not_read_holds_nobody_for_ever() {
+async fn a_server_that_does_not_read_blocks_no_caller_for_ever() {
     let (connection, _events) = legacy(async |mut peer: Peer| {
         peer.handshake(json!({})).await;
         std::future::pending::<()>().await;

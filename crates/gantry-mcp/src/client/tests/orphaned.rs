@@ -91,7 +91,7 @@ async fn a_question_of_a_withdrawn_call_may_reach_its_own_session() {
 }
 
 #[tokio::test]
-async fn logs_of_a_withdrawn_call_reach_nobody() {
+async fn logs_of_a_withdrawn_call_are_dropped() {
     let (told, mut seen) = mpsc::channel(1);
     let (connection, mut events) = legacy(move |mut peer: Peer| {
         let told = told.clone();
@@ -271,7 +271,7 @@ impl Bench {
 }
 
 #[test]
-fn when_too_many_were_withdrawn_nobody_can_tell_any_more() {
+fn when_too_many_were_withdrawn_an_unknown_answer_can_belong_to_one() {
     let bench = Bench::new();
     let _live = bench.request(2, false);
     bench.withdraw_and_answer(MAX_ORPHANS);
@@ -332,7 +332,7 @@ fn what_was_lost_counts_and_what_was_never_sent_or_is_gantrys_own_does_not() {
 }
 
 #[test]
-fn a_log_on_the_stream_of_a_request_that_is_over_is_for_nobody() {
+fn a_log_on_the_stream_of_a_request_that_is_over_is_dropped() {
     let mut bench = Bench::new();
     bench.receive(&log("late"), Some(4711));
     assert!(bench.events.changes.try_recv().is_err());

@@ -82,7 +82,7 @@ async fn one_stream_is_bounded_whether_it_is_read_or_not() {
 }
 
 #[tokio::test]
-async fn what_somebody_waits_for_stays_until_it_is_read_whatever_others_keep() {
+async fn an_awaited_answer_stays_until_it_is_read_while_others_fill_the_log() {
     let budget = budget(ROOM);
     let [greedy, other] = sessions(&budget);
     let endless = greedy.open();

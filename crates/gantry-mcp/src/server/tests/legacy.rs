@@ -300,7 +300,7 @@ async fn the_responses_of_a_batch_are_received_together() {
 }
 
 #[tokio::test]
-async fn answers_that_nobody_asked_for_are_dropped_and_counted() {
+async fn answers_without_a_request_are_dropped_and_counted() {
     let server = Fake::server();
     let session = handshake(&server, "guest", "2025-11-25").await;
     let sent = [("mcp-session-id", session.as_str())];

@@ -112,7 +112,7 @@ async fn a_stream_has_one_reader() {
 }
 
 #[tokio::test]
-async fn nobody_resumes_what_is_not_theirs() {
+async fn a_stream_of_another_principal_is_not_resumed() {
     let server = Fake::full();
     let session = handshake(&server, "guest", "2025-11-25").await;
     let other = handshake(&server, "guest", "2025-11-25").await;
@@ -294,7 +294,7 @@ async fn a_question_is_asked_on_the_stream_of_its_request() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_that_nobody_answers_is_late() {
+async fn a_question_without_an_answer_times_out() {
     let server = Fake::full();
     let session = handshake(&server, "guest", "2025-06-18").await;
     let events = Events::of(answer(&server, &[("mcp-session-id", &session)], &ask(1)).await);

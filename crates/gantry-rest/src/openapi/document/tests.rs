@@ -243,7 +243,7 @@ fn a_document_that_cannot_be_had_is_told_where_it_is_used() {
 }
 
 #[test]
-fn what_nobody_wanted_is_not_kept() {
+fn unwanted_parts_are_not_kept() {
     let mut bundle = referring(FILE, &["a.yaml"]);
     bundle.add(&url("file:///specs/api/z.yaml"), Ok(b"a: 1"));
     bundle.add(&url("file:///specs/api/a.yaml"), Ok(b"a: 1"));

@@ -434,7 +434,7 @@ fn a_placeholder_that_a_user_has_filled_is_theirs() {
 }
 
 #[test]
-fn a_file_with_content_holds_no_place_whatever_its_mode() {
+fn a_file_with_content_holds_no_place_in_any_mode() {
     let fixture = Fixture::new();
     fixture.file("gantry.yaml");
     fs::write(fixture.at("empty"), "").unwrap();

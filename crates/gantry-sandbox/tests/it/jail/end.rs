@@ -116,7 +116,7 @@ fn names(cell: &Cell) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn once_all_is_settled_nothing_is_left_of_jobs_that_nobody_waits_for() {
+async fn nothing_is_left_of_jobs_whose_caller_has_gone() {
     let cell = Cell::new();
     // There is nothing to wait for.
     wait_idle().await;

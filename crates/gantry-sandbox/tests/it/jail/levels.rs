@@ -4,7 +4,7 @@ use super::yard::{WAYS, Way, Yard, survivors};
 use crate::world::{DAEMON, all_processes, eventually, kill};
 
 #[test]
-fn a_job_sees_the_same_whoever_has_built_the_walls() {
+fn a_job_sees_the_same_in_every_kind_of_jail() {
     let look = "id; pwd; ls -A / /dev /etc /home /store 2>/dev/null; cat /etc/passwd /etc/group /etc/hosts /run/gantry/*; \
                 hostname; env | grep -v MARK | sort; ulimit -a | grep -v process; \
                 grep -E 'Cap|NoNewPrivs|Seccomp:' /proc/self/status; ls -A /proc/self/fd; df --output=size,target /tmp /dev/shm";
@@ -112,7 +112,7 @@ fn nothing_outlives_a_job() {
 }
 
 #[tokio::test]
-async fn a_job_ends_when_whoever_has_built_the_walls_is_killed() {
+async fn a_job_ends_when_its_jail_builder_is_killed() {
     for way in WAYS {
         let yard = Yard::new(way, &[]);
         let owner = yard.start(&format!("{DAEMON}; touch ready; sleep 1000"));

@@ -141,7 +141,7 @@ async fn too_much_written_by_all_together_is_the_end() {
 }
 
 #[tokio::test]
-async fn what_children_write_that_nobody_waits_for_counts() {
+async fn what_detached_children_write_counts() {
     let cell = Cell::new();
     let mut job = cell.python(
         "import os, signal, time\n\

@@ -44,7 +44,7 @@ fn who_flips_a_protected_path_gets_nothing_else_shown() {
 }
 
 #[tokio::test]
-async fn a_job_that_was_there_before_the_repository_leads_nobody_astray() {
+async fn a_job_that_was_there_before_the_repository_misleads_no_other() {
     let yard = Yard::new(Way::OrdinaryBubblewrap, &["../other/file"]);
     yard.open_up_to(&yard.at("../other"));
     // Where bubblewrap has the machine's files while it mounts.

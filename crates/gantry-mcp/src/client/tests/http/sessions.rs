@@ -79,7 +79,7 @@ async fn what_belongs_to_no_request_comes_on_the_background_stream() {
 }
 
 #[tokio::test]
-async fn a_question_of_a_call_whose_answer_got_lost_is_asked_of_nobody_else() {
+async fn a_question_of_a_call_whose_answer_got_lost_is_asked_of_no_other_caller() {
     let (gate, opened) = (CancellationToken::new(), CancellationToken::new());
     let wait = opened.clone();
     let (url, seen) = play(legacy(move |got| match (&*got.verb, &got.body["params"]["name"]) {

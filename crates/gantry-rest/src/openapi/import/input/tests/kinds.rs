@@ -195,7 +195,7 @@ fn two(first: &str, second: &str) -> Value {
 }
 
 #[test]
-fn rst_3_a_tool_is_the_same_whatever_others_there_are() {
+fn rst_3_a_tool_is_the_same_beside_any_others() {
     let tool = |document: &Value, choice: &ImportOptions, name: &str| {
         let location = Url::parse("https://docs.example.com/api.json").unwrap();
         let bundle = Bundle::open(location, document.to_string().as_bytes()).unwrap();
