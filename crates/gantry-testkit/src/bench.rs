@@ -1,6 +1,6 @@
-//! `cargo xtask bench`: what a call costs, beside a server that only echoes, in one run on one machine.
+//! `cargo xtask bench`: what a call costs, beside a minimal server, in one run on one machine.
 //!
-//! CPU time is the figure to compare: wall time on a shared machine says as much about the neighbours as about
+//! CPU time is the figure to compare: wall time on a shared machine says as much about other processes as about
 //! Gantry. Every measurement is repeated in [`ROUNDS`] rounds that visit everything in turn, so that a busy minute
 //! falls on both sides of a comparison; tables show the median with the least and the most.
 
@@ -8,14 +8,12 @@ pub mod alloc;
 mod approvals;
 mod client;
 mod cpu;
-mod echo;
-mod list;
+mod http;
+mod in_process;
 mod load;
 mod machine;
-mod mcp;
-mod options;
+mod minimal;
 mod pipeline;
-mod projects;
 mod report;
 mod sandbox;
 mod search;
@@ -23,11 +21,12 @@ mod toolset;
 mod upstream;
 
 use anyhow::{Context as _, Result};
-use machine::{Machine, Neighbours};
-pub use options::{Command, Options, USAGE};
+use clap::{Parser, Subcommand, ValueEnum};
+use machine::{Machine, OtherLoad};
 use report::Table;
 use serde_json::json;
 use std::io::Write;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// How often everything is measured.
@@ -39,109 +38,118 @@ const SETTLE: Duration = Duration::from_millis(50);
 /// How long a load runs before it is measured.
 const WARM_UP: Duration = Duration::from_millis(300);
 
+/// Measures what calls cost. Tables go to standard output, progress to standard error.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask bench", args_conflicts_with_subcommands = true)]
+pub struct Options {
+    /// Seconds per measurement and round, 0.1 to 60
+    #[arg(long, value_name = "S", default_value = "3", value_parser = time)]
+    seconds: Duration,
+    /// Run one section
+    #[arg(long, value_enum)]
+    only: Option<Section>,
+    /// Write the figures to this file too
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    #[command(subcommand)]
+    server: Option<Server>,
+}
+
+/// What the bench starts itself as.
+#[derive(Debug, Subcommand)]
+enum Server {
+    /// Serves as the server that Gantry is compared with, or is put in front of
+    #[command(hide = true)]
+    Minimal {
+        #[arg(value_enum)]
+        kind: minimal::Kind,
+        /// Bytes of an answer to `tools/list`; 0 for a list of one tool
+        #[arg(default_value = "0")]
+        list_bytes: usize,
+    },
+}
+
 /// A part of the bench that can be run alone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Section {
-    /// A call through the pipeline, in this process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Section {
+    /// A call through the pipeline, in this process
     Pipeline,
-    /// `tools/call` over HTTP.
+    /// `tools/call` over HTTP
     Mcp,
-    /// Finding out which tools an agent sees.
+    /// Finding out which tools an agent sees
     Toolset,
-    /// Agents and changes of the configuration in large projects.
+    /// Agents and changes of the configuration in large projects
     Projects,
-    /// Calls that wait for a person.
+    /// Calls that wait for a person
     Approvals,
-    /// `tools/list` over HTTP.
+    /// `tools/list` over HTTP
     List,
-    /// `tools/call` of an MCP server, directly and through Gantry.
+    /// `tools/call` of an MCP server, directly and through Gantry
     Upstream,
-    /// Programs in the sandbox.
+    /// Programs in the sandbox
     Sandbox,
-    /// `search_code`.
+    /// `search_code`
     Search,
-    /// Memory of a Gantry that has nothing to do.
+    /// Memory of a Gantry that has nothing to do
     Idle,
 }
 
 impl Section {
-    const ALL: [Self; 10] = [
-        Self::Pipeline,
-        Self::Mcp,
-        Self::Toolset,
-        Self::Projects,
-        Self::Approvals,
-        Self::List,
-        Self::Upstream,
-        Self::Sandbox,
-        Self::Search,
-        Self::Idle,
-    ];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Pipeline => "pipeline",
-            Self::Mcp => "mcp",
-            Self::Toolset => "toolset",
-            Self::Projects => "projects",
-            Self::Approvals => "approvals",
-            Self::List => "list",
-            Self::Upstream => "upstream",
-            Self::Sandbox => "sandbox",
-            Self::Search => "search",
-            Self::Idle => "idle",
-        }
+    fn name(self) -> String {
+        self.to_possible_value().expect("no section is skipped").get_name().to_owned()
     }
 
     async fn measure(self, time: Duration) -> Result<Table> {
         match self {
             Self::Pipeline => pipeline::measure(time).await,
-            Self::Mcp => mcp::measure(time).await,
-            Self::Toolset => toolset::measure(time),
-            Self::Projects => projects::measure(time).await,
-            Self::Approvals => approvals::measure(time).await,
-            Self::List => list::measure(time).await,
+            Self::Mcp => http::calls(time).await,
+            Self::Toolset => toolset::resolving(time).await,
+            Self::Projects => toolset::projects::measure(time).await,
+            Self::Approvals => approvals::measure().await,
+            Self::List => http::lists(time).await,
             Self::Upstream => upstream::measure(time).await,
-            Self::Sandbox => sandbox::measure(time).await,
+            Self::Sandbox => sandbox::measure().await,
             Self::Search => search::measure(time).await,
             Self::Idle => upstream::idle().await,
         }
     }
 }
 
+fn time(text: &str) -> Result<Duration, String> {
+    let seconds: Option<f64> = text.parse().ok().filter(|seconds| (0.1..=60.0).contains(seconds));
+    seconds.map(Duration::from_secs_f64).ok_or_else(|| "takes a number from 0.1 to 60".to_owned())
+}
+
 /// Does what the command line says; tables go to `out`, progress to standard error.
 ///
 /// # Errors
 /// A server does not start, a reply is wrong, or the machine does not say what it is.
-pub fn run(command: Command, out: &mut impl Write) -> Result<()> {
+pub fn run(options: &Options, out: &mut impl Write) -> Result<()> {
     // The same kind of runtime as `gantry serve` has.
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    match command {
-        Command::Help => out.write_all(USAGE.as_bytes()).context("cannot print"),
-        Command::Echo { list_bytes } => runtime.block_on(echo::serve(list_bytes, out)),
-        Command::Thin(kind) => runtime.block_on(upstream::serve(kind, out)),
-        Command::Measure(options) => runtime.block_on(measure(&options, out)),
+    match options.server {
+        Some(Server::Minimal { kind, list_bytes }) => runtime.block_on(minimal::serve(kind, list_bytes, out)),
+        None => runtime.block_on(measure(options, out)),
     }
 }
 
 async fn measure(options: &Options, out: &mut impl Write) -> Result<()> {
-    let machine = Machine::here()?;
+    let (machine, before) = (Machine::here()?, OtherLoad::now()?);
+    let seconds = options.seconds.as_secs_f64();
     writeln!(out, "{machine}")?;
-    let seconds = options.time.as_secs_f64();
     writeln!(out, "{ROUNDS} rounds of {seconds} s each; figures are the median (least–most) of the rounds")?;
-    let before = Neighbours::now()?;
     let mut sections = serde_json::Map::new();
-    for section in Section::ALL.into_iter().filter(|section| options.only.is_none_or(|only| only == *section))
-    {
-        let table = section.measure(options.time).await.with_context(|| section.name())?;
+    let wanted = |section: &&Section| options.only.is_none_or(|only| only == **section);
+    for section in Section::value_variants().iter().filter(wanted) {
+        let table = section.measure(options.seconds).await.with_context(|| section.name())?;
         write!(out, "\n{table}")?;
-        sections.insert(section.name().to_owned(), table.to_json());
+        sections.insert(section.name(), table.to_json());
     }
-    let neighbours = Neighbours::now()?.cores_since(before);
-    writeln!(out, "\nother work on this machine meanwhile: {neighbours:.2} cores")?;
+    let other = OtherLoad::now()?.cores_since(before);
+    writeln!(out, "\nother work on this machine meanwhile: {other:.2} cores")?;
     if let Some(path) = &options.json {
         let report = json!({
-            "machine": machine, "seconds": seconds, "rounds": ROUNDS, "otherCores": neighbours, "sections": sections,
+            "machine": machine, "seconds": seconds, "rounds": ROUNDS, "otherCores": other, "sections": sections,
         });
         let text = serde_json::to_string_pretty(&report)? + "\n";
         std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
@@ -156,4 +164,21 @@ fn progress(section: Section, round: usize, what: &str) {
 
 fn per_call(total: Duration, calls: u64) -> f64 {
     total.as_secs_f64() * 1e6 / calls.max(1) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_read_and_times_have_limits() {
+        let parse =
+            |line: &str| Options::try_parse_from(["bench"].into_iter().chain(line.split_whitespace()));
+        let options = parse("--seconds 0.5 --only list --json out.json").unwrap();
+        assert_eq!((options.seconds, options.only), (Duration::from_millis(500), Some(Section::List)));
+        assert!(parse("minimal http 12").is_ok_and(|options| options.server.is_some()));
+        for bad in ["--seconds 0", "--seconds nan", "--only all", "1", "minimal x"] {
+            assert!(parse(bad).is_err(), "{bad}");
+        }
+    }
 }

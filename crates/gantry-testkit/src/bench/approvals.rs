@@ -1,20 +1,19 @@
 //! 8,500 calls that wait for a person: what it takes to hold one more, to list the first page, to decide one, and to
 //! end a thousand that expired.
 
-use super::report::{Figures, Table};
-use super::toolset::{figures, micros};
+use super::in_process::{InProcess, folder};
+use super::report::{Figures, Table, percentiles, timed};
 use super::{ROUNDS, Section, progress};
 use crate::process;
 use crate::provider::TestTools;
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, anyhow, ensure};
+use gantry_core::pattern::Pattern;
 use gantry_core::policy::{ApprovalRules, Policies};
-use gantry_core::{CallRequest, Caller, EntryPoint, Role, State};
-use gantry_provider::Provider;
+use gantry_core::{CallRequest, Role, State};
+use gantry_runtime::PipelineContext;
 use gantry_runtime::approvals::{Decider, DecisionInput};
 use gantry_runtime::ledger::{ApprovalFilter, ApprovalRow};
-use gantry_runtime::{Options, PipelineContext, Plan, ProcessOptions, Projects, Reply, Services, Session};
-use gantry_store::Store;
-use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -27,23 +26,26 @@ const EXPIRING: usize = 1000;
 /// How often the quick things are done in a round.
 const TIMES: usize = 200;
 
-pub(super) async fn measure(_time: Duration) -> Result<Table> {
-    let mut table = Table::new(&format!("{PENDING} calls that wait for a person"), &["what"]);
+pub(super) async fn measure() -> Result<Table> {
+    let mut table = Table::new(format!("{PENDING} calls that wait for a person"), &["what"]);
     for round in 0..ROUNDS {
-        let folder = tempfile::Builder::new().prefix("gantry-bench-").tempdir()?;
-        let bench = Bench::start(folder.path(), Duration::from_secs(3600)).await?;
+        let folder = folder()?;
+        let bench = start(folder.path(), Duration::from_secs(3600)).await?;
         progress(Section::Approvals, round, "a first call");
-        table.add(&["hold a call, the store empty"], bench.holding(0, TIMES).await?);
+        table.add(&["hold a call, the store empty"], holding(&bench, 0).await?);
         let before = process::resident_kib(std::process::id());
         progress(Section::Approvals, round, "thousands of calls");
-        bench.fill(TIMES, PENDING - TIMES).await?;
-        let after = process::resident_kib(std::process::id());
-        let grown = f64::from(u32::try_from(after.saturating_sub(before)).unwrap_or(u32::MAX)) / 1024.0;
-        table.add(&["memory that they take"], vec![("MiB", grown)]);
-        table.add(&["hold one more"], bench.holding(PENDING, TIMES).await?);
+        hold_many(&bench, TIMES, PENDING - TIMES).await?;
+        let kib = process::resident_kib(std::process::id()).saturating_sub(before);
+        table.add(&["memory that they take"], vec![("MiB", kib as f64 / 1024.0)]);
+        table.add(&["hold one more"], holding(&bench, PENDING).await?);
         progress(Section::Approvals, round, "lists and decisions");
-        table.add(&["list the first page"], bench.listing().await?);
-        table.add(&["decide one"], bench.deciding().await?);
+        let listed = timed(TIMES, async |_| {
+            ensure!(page(&bench).await?.len() == 50, "a page is not full");
+            Ok(())
+        });
+        table.add(&["list the first page"], figures(listed.await?));
+        table.add(&["decide one"], deciding(&bench).await?);
         bench.projects.shutdown(Duration::ZERO).await;
         progress(Section::Approvals, round, "expiry");
         table.add(&["end a thousand that expired"], expiring(folder.path()).await?);
@@ -51,120 +53,85 @@ pub(super) async fn measure(_time: Duration) -> Result<Table> {
     Ok(table)
 }
 
-struct Bench {
-    projects: Arc<Projects>,
-    session: Arc<Session>,
-}
-
-impl Bench {
-    async fn start(folder: &std::path::Path, timeout: Duration) -> Result<Self> {
-        let (store, recovery) = Store::open(gantry_store::Options::new(folder.join("gantry.db")))?;
-        let services = Services::new(store, &recovery, ProcessOptions::default());
-        let tools: Arc<dyn Provider> = Arc::new(TestTools::new(0));
-        let mut options = Options::new(folder.to_owned());
-        let requires_approval = vec![gantry_core::pattern::Pattern::everything()];
+async fn start(folder: &Path, timeout: Duration) -> Result<InProcess> {
+    InProcess::start(folder, Arc::new(TestTools::new(0)), |options| {
+        let requires_approval = vec![Pattern::everything()];
         let rules = ApprovalRules { requires_approval, ..ApprovalRules::default() };
-        options.policies =
-            Policies::compile(&[], rules).map_err(|_errors| anyhow::anyhow!("no rules are wrong"))?.into();
+        let policies = Policies::compile(&[], rules);
+        options.policies = policies.map_err(|_errors| anyhow!("the rules are wrong"))?.into();
         options.approvals.timeout = timeout;
         options.approvals.max_pending = 100_000;
-        let plans = BTreeMap::from([("default".into(), Plan { options, providers: vec![tools] })]);
-        let projects = Projects::start(services, plans, None).await?;
-        let runtime = projects.peek("default", None).context("the project is not there")?.runtime;
-        let caller = Caller {
-            principal: "local".into(),
-            role: Role::Agent,
-            agent: None,
-            parent_agents: Arc::default(),
-            project: "default".into(),
-        };
-        let session = runtime.open_session(caller, EntryPoint::Http).await;
-        let session = session.ok().context("the session was refused")?;
-        Ok(Self { projects, session })
-    }
-
-    async fn hold(&self, n: usize) -> Result<Reply> {
-        let runtime = self.session.runtime().context("the runtime is gone")?;
-        let cx = PipelineContext::new(&self.session);
-        let request = CallRequest {
-            tool: "test__echo".into(),
-            arguments: Some(format!("{{\"text\":\"{n}\"}}").into()),
-            ..CallRequest::default()
-        };
-        let entered = runtime.enter(&cx).ok().context("the call was not let in")?;
-        let reply = runtime.run(entered, cx, request).await;
-        ensure!(reply.state == State::PendingApproval, "{}", reply.to_json());
-        Ok(reply)
-    }
-
-    async fn holding(&self, from: usize, times: usize) -> Result<Figures> {
-        let mut taken = Vec::with_capacity(times);
-        for n in from..from + times {
-            let start = Instant::now();
-            self.hold(n).await?;
-            taken.push(micros(start.elapsed()));
-        }
-        Ok(figures(taken))
-    }
-
-    /// Holds many at once.
-    async fn fill(&self, from: usize, count: usize) -> Result<()> {
-        for chunk in (from..from + count).collect::<Vec<_>>().chunks(256) {
-            let held = futures_util::future::join_all(chunk.iter().map(|n| self.hold(*n))).await;
-            held.into_iter().collect::<Result<Vec<_>>>()?;
-        }
         Ok(())
-    }
-
-    async fn page(&self) -> Result<Vec<ApprovalRow>> {
-        let filter = ApprovalFilter { state: Some(State::PendingApproval), ..ApprovalFilter::default() };
-        Ok(self.projects.store().approvals(filter).await?.items)
-    }
-
-    async fn listing(&self) -> Result<Figures> {
-        let mut taken = Vec::with_capacity(TIMES);
-        for _ in 0..TIMES {
-            let start = Instant::now();
-            ensure!(self.page().await?.len() == 50, "a page is not full");
-            taken.push(micros(start.elapsed()));
-        }
-        Ok(figures(taken))
-    }
-
-    async fn deciding(&self) -> Result<Figures> {
-        let by = Decider {
-            name: "person".into(),
-            role: Role::Admin,
-            owner: true,
-            projects: None,
-            tools: None,
-            via: "http".into(),
-        };
-        let mut taken = Vec::with_capacity(50);
-        for row in self.page().await? {
-            let start = Instant::now();
-            self.projects.decide(row.id, &by, DecisionInput::default()).await?;
-            taken.push(micros(start.elapsed()));
-        }
-        Ok(figures(taken))
-    }
+    })
+    .await
 }
 
-/// Holds a thousand calls that have a second, with thousands of others in the store, and waits until all are over.
-async fn expiring(folder: &std::path::Path) -> Result<Figures> {
-    let bench = Bench::start(folder, Duration::from_secs(2)).await?;
-    bench.fill(1_000_000, EXPIRING).await?;
-    let newest = bench.page().await?;
+fn figures(times: Vec<f64>) -> Figures {
+    percentiles(times, [("p50 µs", 50), ("p99 µs", 99)])
+}
+
+/// Makes a call, until it waits.
+async fn hold(bench: &InProcess, n: usize) -> Result<()> {
+    let cx = PipelineContext::new(&bench.session);
+    let request = CallRequest {
+        tool: "test__echo".into(),
+        arguments: Some(format!("{{\"text\":\"{n}\"}}").into()),
+        ..CallRequest::default()
+    };
+    let entered = bench.runtime.enter(&cx).ok().context("the call was not let in")?;
+    let reply = bench.runtime.run(entered, cx, request).await;
+    ensure!(reply.state == State::PendingApproval, "{}", reply.to_json());
+    Ok(())
+}
+
+async fn holding(bench: &InProcess, from: usize) -> Result<Figures> {
+    Ok(figures(timed(TIMES, async |n| hold(bench, from + n).await).await?))
+}
+
+async fn hold_many(bench: &InProcess, from: usize, count: usize) -> Result<()> {
+    for chunk in (from..from + count).collect::<Vec<_>>().chunks(256) {
+        futures_util::future::try_join_all(chunk.iter().map(|n| hold(bench, *n))).await?;
+    }
+    Ok(())
+}
+
+async fn page(bench: &InProcess) -> Result<Vec<ApprovalRow>> {
+    let filter = ApprovalFilter { state: Some(State::PendingApproval), ..ApprovalFilter::default() };
+    Ok(bench.store.approvals(filter).await?.items)
+}
+
+async fn deciding(bench: &InProcess) -> Result<Figures> {
+    let by = Decider {
+        name: "person".into(),
+        role: Role::Admin,
+        owner: true,
+        projects: None,
+        tools: None,
+        via: "http".into(),
+    };
+    let rows = page(bench).await?;
+    let decided = timed(rows.len(), async |n| {
+        bench.projects.decide(rows[n].id, &by, DecisionInput::default()).await?;
+        Ok(())
+    });
+    Ok(figures(decided.await?))
+}
+
+/// Holds a thousand calls that have two seconds, with thousands of others in the store, and waits until all are over.
+async fn expiring(folder: &Path) -> Result<Figures> {
+    let bench = start(folder, Duration::from_secs(2)).await?;
+    hold_many(&bench, 1_000_000, EXPIRING).await?;
+    let newest = page(&bench).await?;
     let due = newest.first().and_then(|row| row.deadline_us).context("it never expires")?;
     let wait = due.saturating_sub(gantry_runtime::clock::steady_us()).max(0).unsigned_abs();
     tokio::time::sleep(Duration::from_micros(wait)).await;
     let start = Instant::now();
     let filter =
         ApprovalFilter { state: Some(State::RejectedByTimeout), limit: 1000, ..ApprovalFilter::default() };
-    while bench.projects.store().approvals(filter.clone()).await?.items.len() < EXPIRING {
+    while bench.store.approvals(filter.clone()).await?.items.len() < EXPIRING {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
-    let taken = micros(start.elapsed());
+    let taken = start.elapsed().as_secs_f64() * 1e6;
     bench.projects.shutdown(Duration::ZERO).await;
     Ok(vec![("all, µs", taken)])
 }

@@ -1,17 +1,17 @@
-//! The load's own HTTP client: one connection, one request at a time, as little work per call as it takes.
+//! The load's MCP client: one connection, one request at a time, as little work per call as it takes.
 
 use super::load::Worker;
-use anyhow::{Context as _, Result, bail, ensure};
-use std::io::Write as _;
+use anyhow::{Context as _, Result, ensure};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Request, header, response};
+use http_body_util::{BodyExt as _, Full};
+use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper_util::rt::TokioIo;
 use std::net::SocketAddr;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 /// Ids have nine digits from the first to the last, so that every request of a kind has the same length.
 const FIRST_ID: u64 = 100_000_000;
-
-/// The largest answer that is read.
-const ANSWER_BYTES: usize = 64 << 20;
 
 /// The session that a server which knows no sessions is sent.
 const NO_SESSION: &str = "0123456789abcdef0123456789abcdef";
@@ -34,17 +34,17 @@ impl Era {
     }
 }
 
-/// What is asked again and again.
+/// What is requested again and again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ask {
+pub(super) enum Method {
     /// `tools/call` of `test__noop`.
     Call,
     /// `tools/list`.
     List,
 }
 
-impl Ask {
-    fn method(self) -> &'static str {
+impl Method {
+    fn name(self) -> &'static str {
         match self {
             Self::Call => "tools/call",
             Self::List => "tools/list",
@@ -52,15 +52,15 @@ impl Ask {
     }
 
     /// What a right answer contains.
-    fn mark(self) -> &'static str {
+    fn mark(self) -> &'static [u8] {
         match self {
-            Self::Call => r#""content":[{"type":"text","text":"ok"}],"isError":false"#,
-            Self::List => r#""tools":["#,
+            Self::Call => br#""content":[{"type":"text","text":"ok"}],"isError":false"#,
+            Self::List => br#""tools":["#,
         }
     }
 
-    /// The body of the request, up to its id and after it.
-    fn body(self, era: Era) -> (String, String) {
+    /// The body of the request after its id.
+    fn params(self, era: Era) -> String {
         let call = match self {
             Self::Call => r#""name":"test__noop","arguments":{}"#,
             Self::List => "",
@@ -73,175 +73,93 @@ impl Ask {
                 era.version(),
             ),
         };
-        let after = format!(r#","method":"{}","params":{{{call}{meta}}}}}"#, self.method());
-        (r#"{"jsonrpc":"2.0","id":"#.to_owned(), after)
+        format!(r#","method":"{}","params":{{{call}{meta}}}}}"#, self.name())
     }
 }
 
-/// A worker that asks over a connection of its own.
+/// A worker that sends requests over a connection of its own.
 #[derive(Debug)]
 pub(super) struct Client {
-    connection: Connection,
-    /// The request up to its id, and after it.
-    request: (String, String),
-    mark: &'static str,
+    sender: SendRequest<Full<Bytes>>,
+    headers: HeaderMap,
+    method: Method,
+    params: String,
     id: u64,
-    sending: Vec<u8>,
+    /// The body of the last answer.
+    pub(super) last_body: Bytes,
 }
 
 impl Client {
     /// Connects to Gantry, with a handshake where the era has one.
-    pub(super) async fn to_gantry(address: SocketAddr, era: Era, ask: Ask) -> Result<Self> {
-        let mut connection = Connection::open(address).await?;
-        let session = match era {
-            Era::Legacy => connection.handshake(address).await.context("the handshake failed")?,
-            Era::Modern => String::new(),
-        };
-        Ok(Self::over(connection, address, (era, ask), &session))
+    pub(super) async fn to_gantry(address: SocketAddr, era: Era, method: Method) -> Result<Self> {
+        let mut client = Self::to_minimal(address, era, method).await?;
+        if era == Era::Legacy {
+            let version = client.headers.remove("mcp-protocol-version").context("no version")?;
+            client.headers.remove("mcp-session-id");
+            let hello = format!(
+                r#"{{"jsonrpc":"2.0","id":1,"method":"initialize","params":{{"protocolVersion":"{}","capabilities":{{}},"clientInfo":{{"name":"bench","version":"1"}}}}}}"#,
+                era.version()
+            );
+            let (parts, _) = client.exchange(hello).await?;
+            let session = parts.headers.get("mcp-session-id").context("there is no session id")?;
+            client.headers.insert("mcp-session-id", session.clone());
+            client.headers.insert("mcp-protocol-version", version);
+            let ready = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+            let (parts, _) = client.exchange(ready.to_owned()).await?;
+            ensure!(parts.status == 202, "a wrong answer: {parts:?}");
+        }
+        Ok(client)
     }
 
-    /// Connects to the echo, which is sent the same bytes as Gantry.
-    pub(super) async fn to_echo(address: SocketAddr, era: Era, ask: Ask) -> Result<Self> {
-        Ok(Self::over(Connection::open(address).await?, address, (era, ask), NO_SESSION))
+    /// Connects to the minimal server, which is sent the same bytes as Gantry.
+    pub(super) async fn to_minimal(address: SocketAddr, era: Era, method: Method) -> Result<Self> {
+        let stream =
+            TcpStream::connect(address).await.with_context(|| format!("cannot connect to {address}"))?;
+        stream.set_nodelay(true)?;
+        let (sender, connection) = handshake(TokioIo::new(stream)).await?;
+        tokio::spawn(connection);
+        let host = address.to_string();
+        let mut pairs = vec![
+            ("host", host.as_str()),
+            (header::CONTENT_TYPE.as_str(), "application/json"),
+            (header::ACCEPT.as_str(), "application/json, text/event-stream"),
+            ("mcp-protocol-version", era.version()),
+        ];
+        match era {
+            Era::Legacy => pairs.push(("mcp-session-id", NO_SESSION)),
+            Era::Modern => pairs.push(("mcp-method", method.name())),
+        }
+        if (era, method) == (Era::Modern, Method::Call) {
+            pairs.push(("mcp-name", "test__noop"));
+        }
+        let typed =
+            |(name, value): (&str, &str)| Ok((name.parse::<HeaderName>()?, value.parse::<HeaderValue>()?));
+        let headers = pairs.into_iter().map(typed).collect::<Result<HeaderMap>>()?;
+        let params = method.params(era);
+        Ok(Self { sender, headers, method, params, id: FIRST_ID, last_body: Bytes::new() })
     }
 
-    fn over(connection: Connection, address: SocketAddr, (era, ask): (Era, Ask), session: &str) -> Self {
-        let version = era.version();
-        let headers = match (era, ask) {
-            (Era::Legacy, _) => format!("Mcp-Session-Id: {session}\r\nMcp-Protocol-Version: {version}\r\n"),
-            (Era::Modern, Ask::Call) => {
-                format!(
-                    "Mcp-Protocol-Version: {version}\r\nMcp-Method: tools/call\r\nMcp-Name: test__noop\r\n"
-                )
-            }
-            (Era::Modern, Ask::List) => {
-                format!("Mcp-Protocol-Version: {version}\r\nMcp-Method: tools/list\r\n")
-            }
-        };
-        let (before, after) = ask.body(era);
-        let length = before.len() + FIRST_ID.to_string().len() + after.len();
-        let request = (head(address, &headers, length) + &before, after);
-        Self { connection, request, mark: ask.mark(), id: FIRST_ID, sending: Vec::new() }
-    }
-
-    /// The body of the last answer.
-    pub(super) fn last_body(&self) -> Result<&str> {
-        answer(&self.connection.received).map(|answer| answer.body)
+    async fn exchange(&mut self, body: String) -> Result<(response::Parts, Bytes)> {
+        let mut request = Request::post("/mcp").body(Full::from(body))?;
+        request.headers_mut().clone_from(&self.headers);
+        self.sender.ready().await?;
+        let (parts, body) = self.sender.send_request(request).await?.into_parts();
+        Ok((parts, body.collect().await?.to_bytes()))
     }
 }
 
 impl Worker for Client {
     async fn call(&mut self) -> Result<()> {
         self.id += 1;
-        self.sending.clear();
-        write!(self.sending, "{}{}{}", self.request.0, self.id, self.request.1)?;
-        let answer = self.connection.exchange(&self.sending).await?;
-        let id = answer.body.strip_prefix(r#"{"jsonrpc":"2.0","id":"#).and_then(|rest| rest.get(..9));
-        let right = answer.status == 200
-            && id.is_some_and(|id| id.parse() == Ok(self.id))
-            && answer.body.contains(self.mark);
-        ensure!(right, "a wrong answer: {answer:?}");
+        let body = format!(r#"{{"jsonrpc":"2.0","id":{}{}"#, self.id, self.params);
+        let (parts, body) = self.exchange(body).await?;
+        let begins = format!(r#"{{"jsonrpc":"2.0","id":{},"#, self.id);
+        let mark = self.method.mark();
+        let is_right = parts.status == 200
+            && body.starts_with(begins.as_bytes())
+            && body.windows(mark.len()).any(|window| window == mark);
+        ensure!(is_right, "a wrong answer: {} {}", parts.status, String::from_utf8_lossy(&body));
+        self.last_body = body;
         Ok(())
-    }
-}
-
-fn head(address: SocketAddr, headers: &str, length: usize) -> String {
-    format!(
-        "POST /mcp HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n\
-         Accept: application/json, text/event-stream\r\n{headers}Content-Length: {length}\r\n\r\n"
-    )
-}
-
-/// A connection that is kept.
-#[derive(Debug)]
-struct Connection {
-    stream: TcpStream,
-    received: Vec<u8>,
-}
-
-/// An answer as it was received.
-#[derive(Debug, PartialEq)]
-struct Answer<'a> {
-    status: u16,
-    head: &'a str,
-    body: &'a str,
-}
-
-impl Connection {
-    async fn open(address: SocketAddr) -> Result<Self> {
-        let stream =
-            TcpStream::connect(address).await.with_context(|| format!("cannot connect to {address}"))?;
-        stream.set_nodelay(true)?;
-        Ok(Self { stream, received: Vec::with_capacity(4096) })
-    }
-
-    /// Opens a session and returns its id.
-    async fn handshake(&mut self, address: SocketAddr) -> Result<String> {
-        let version = Era::Legacy.version();
-        let body = format!(
-            r#"{{"jsonrpc":"2.0","id":1,"method":"initialize","params":{{"protocolVersion":"{version}","capabilities":{{}},"clientInfo":{{"name":"bench","version":"1"}}}}}}"#
-        );
-        let answer = self.exchange((head(address, "", body.len()) + &body).as_bytes()).await?;
-        let session = header(answer.head, "mcp-session-id").context("there is no session id")?.to_owned();
-        let headers = format!("Mcp-Session-Id: {session}\r\nMcp-Protocol-Version: {version}\r\n");
-        let body = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
-        let answer = self.exchange((head(address, &headers, body.len()) + body).as_bytes()).await?;
-        ensure!(answer.status == 202, "a wrong answer: {answer:?}");
-        Ok(session)
-    }
-
-    async fn exchange(&mut self, request: &[u8]) -> Result<Answer<'_>> {
-        self.stream.write_all(request).await?;
-        self.received.clear();
-        let mut whole = None;
-        while whole.is_none_or(|whole| self.received.len() < whole) {
-            let n = self.stream.read_buf(&mut self.received).await?;
-            ensure!(n > 0, "the server hung up");
-            if whole.is_none() {
-                whole = length(&self.received)?;
-                self.received.reserve(whole.unwrap_or(0).saturating_sub(self.received.len()));
-            }
-        }
-        answer(&self.received)
-    }
-}
-
-/// The length of an answer, head and body, once its head is there.
-fn length(received: &[u8]) -> Result<Option<usize>> {
-    let Some(head) = received.windows(4).position(|bytes| bytes == b"\r\n\r\n") else { return Ok(None) };
-    let text = std::str::from_utf8(&received[..head])?;
-    let body: usize = header(text, "content-length").context("an answer without Content-Length")?.parse()?;
-    if body > ANSWER_BYTES {
-        bail!("an answer of {body} bytes; at most {ANSWER_BYTES} are read");
-    }
-    Ok(Some(head + 4 + body))
-}
-
-/// Takes an answer apart that is there as a whole.
-fn answer(received: &[u8]) -> Result<Answer<'_>> {
-    let (head, body) = std::str::from_utf8(received)?.split_once("\r\n\r\n").context("half an answer")?;
-    let status = head.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.get(..3)).context("not HTTP")?;
-    Ok(Answer { status: status.parse()?, head, body })
-}
-
-fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
-    let fields = head.lines().filter_map(|line| line.split_once(':'));
-    fields.into_iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_answer_is_whole_when_its_length_says_so() {
-        let text = b"HTTP/1.1 202 Accepted\r\nContent-Length: 2\r\nMcp-Session-Id: x\r\n\r\n{}";
-        assert_eq!(length(&text[..20]).unwrap(), None);
-        assert_eq!(length(text).unwrap(), Some(text.len()));
-        let answer = answer(text).unwrap();
-        assert_eq!((answer.status, answer.body), (202, "{}"));
-        assert_eq!(header(answer.head, "mcp-session-id"), Some("x"));
-        assert!(length(b"HTTP/1.1 200 OK\r\n\r\n").is_err());
-        assert!(length(b"HTTP/1.1 200 OK\r\ncontent-length: 99999999999\r\n\r\n").is_err());
     }
 }

@@ -6,64 +6,50 @@
 use anyhow::{Context as _, Result};
 use std::collections::HashMap;
 use std::fs;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// The thread that writes the ledger.
 const LEDGER: &str = "gantry-store";
 
-/// A reading of all threads of a process.
+/// A reading of all threads of a process: whether each writes the ledger, and its time.
 #[derive(Debug)]
-pub(super) struct Cpu(HashMap<String, Thread>);
-
-#[derive(Debug)]
-struct Thread {
-    is_ledger: bool,
-    time: Duration,
-}
+pub(super) struct Threads(HashMap<PathBuf, (bool, Duration)>);
 
 /// CPU time between two readings.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Spent {
+pub(super) struct CpuTime {
     pub(super) total: Duration,
     /// The part of it that the ledger's writer took.
     pub(super) ledger: Duration,
 }
 
-impl Cpu {
+impl Threads {
     pub(super) fn of(pid: u32) -> Result<Self> {
         let folder = format!("/proc/{pid}/task");
+        let entries =
+            fs::read_dir(&folder).with_context(|| format!("cannot list {folder}; the bench needs Linux"))?;
         let mut threads = HashMap::new();
-        for entry in
-            fs::read_dir(&folder).with_context(|| format!("cannot list {folder}; the bench needs Linux"))?
-        {
+        for entry in entries {
             let path = entry?.path();
-            let (Ok(name), Ok(times)) =
-                (fs::read_to_string(path.join("comm")), fs::read_to_string(path.join("schedstat")))
-            else {
+            let read = |name: &str| fs::read_to_string(path.join(name));
+            let (Ok(name), Ok(times)) = (read("comm"), read("schedstat")) else {
                 continue; // The thread has just ended.
             };
             let ran = times.split(' ').next().and_then(|ns| ns.parse().ok());
-            let time =
-                ran.map(Duration::from_nanos).context("the kernel does not count CPU time in schedstat")?;
-            let thread = Thread { is_ledger: name.trim_end() == LEDGER, time };
-            threads.insert(path.to_string_lossy().into_owned(), thread);
+            let ran = ran.context("the kernel does not count CPU time in schedstat")?;
+            threads.insert(path, (name.trim_end() == LEDGER, Duration::from_nanos(ran)));
         }
         Ok(Self(threads))
     }
 
-    pub(super) fn here() -> Result<Self> {
-        Self::of(std::process::id())
-    }
-
-    pub(super) fn since(&self, earlier: &Self) -> Spent {
-        let mut spent = Spent::default();
-        for (path, thread) in &self.0 {
-            let before = earlier.0.get(path).map_or(Duration::ZERO, |thread| thread.time);
-            let time = thread.time.saturating_sub(before);
+    pub(super) fn since(&self, earlier: &Self) -> CpuTime {
+        let mut spent = CpuTime::default();
+        for (path, (is_ledger, time)) in &self.0 {
+            let before = earlier.0.get(path).map_or(Duration::ZERO, |(_, time)| *time);
+            let time = time.saturating_sub(before);
             spent.total += time;
-            if thread.is_ledger {
-                spent.ledger += time;
-            }
+            spent.ledger += if *is_ledger { time } else { Duration::ZERO };
         }
         spent
     }

@@ -1,5 +1,6 @@
 //! A closed loop: workers that each make one call after the other, and how long the calls took.
 
+use super::report::{Figures, percentiles};
 use anyhow::Result;
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
@@ -7,7 +8,7 @@ use tokio::task::JoinSet;
 /// Calls for whose times a worker has room before it has to ask for more.
 const ROOM: usize = 1 << 17;
 
-/// Somebody who makes calls.
+/// One caller of a load.
 pub(super) trait Worker: Send + 'static {
     /// Makes one call and checks its reply.
     fn call(&mut self) -> impl Future<Output = Result<()>> + Send;
@@ -18,8 +19,8 @@ pub(super) trait Worker: Send + 'static {
 pub(super) struct Load {
     pub(super) calls: u64,
     pub(super) wall: Duration,
-    /// In nanoseconds, ascending.
-    times: Vec<u32>,
+    /// The median and the 99th percentile of the calls' times, in microseconds.
+    pub(super) times: Figures,
 }
 
 impl Load {
@@ -30,7 +31,7 @@ impl Load {
     pub(super) async fn run<W: Worker>(workers: Vec<W>, time: Duration) -> Result<(Vec<W>, Self)> {
         let start = Instant::now();
         let end = start + time;
-        let mut running: JoinSet<Result<(W, Vec<u32>)>> = JoinSet::new();
+        let mut running: JoinSet<Result<(W, Vec<f64>)>> = JoinSet::new();
         for mut worker in workers {
             running.spawn(async move {
                 let mut times = Vec::with_capacity(ROOM);
@@ -38,31 +39,30 @@ impl Load {
                 while now < end {
                     worker.call().await?;
                     let then = std::mem::replace(&mut now, Instant::now());
-                    times.push(u32::try_from((now - then).as_nanos()).unwrap_or(u32::MAX));
+                    times.push((now - then).as_secs_f64() * 1e6);
                 }
                 Ok((worker, times))
             });
         }
-        let mut workers = Vec::new();
-        let mut times = Vec::new();
+        let (mut workers, mut times) = (Vec::new(), Vec::new());
         while let Some(ended) = running.join_next().await {
             let (worker, took) = ended??;
             workers.push(worker);
             times.extend(took);
         }
-        let wall = start.elapsed();
-        times.sort_unstable();
-        Ok((workers, Self { calls: times.len() as u64, wall, times }))
+        let (calls, wall) = (times.len() as u64, start.elapsed());
+        let times = percentiles(times, [("p50 µs", 50), ("p99 µs", 99)]);
+        Ok((workers, Self { calls, wall, times }))
     }
 
-    /// The time within which this part of the calls had ended, in microseconds.
-    pub(super) fn quantile(&self, part: f64) -> f64 {
-        let last = self.times.len().saturating_sub(1);
-        let n = (last as f64 * part).round() as usize;
-        f64::from(self.times.get(n).copied().unwrap_or(0)) / 1e3
+    /// The median, in microseconds.
+    pub(super) fn median(&self) -> f64 {
+        self.times[0].1
     }
 
-    pub(super) fn per_second(&self) -> f64 {
-        self.calls as f64 / self.wall.as_secs_f64()
+    /// The rate, the median and the 99th percentile.
+    pub(super) fn figures(&self) -> Figures {
+        let rate = ("calls/s", self.calls as f64 / self.wall.as_secs_f64());
+        std::iter::once(rate).chain(self.times.iter().copied()).collect()
     }
 }

@@ -21,9 +21,8 @@ pub(super) struct Machine {
 
 impl Machine {
     pub(super) fn here() -> Result<Self> {
-        let cpus = read("/proc/cpuinfo")?;
+        let (cpus, mounts) = (read("/proc/cpuinfo")?, read("/proc/self/mounts")?);
         let model = cpus.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
-        let mounts = read("/proc/self/mounts")?;
         Ok(Self {
             cpu: model.map_or("unknown CPU", |(_, model)| model).to_owned(),
             cores: std::thread::available_parallelism()?.get(),
@@ -51,42 +50,38 @@ fn filesystem<'a>(mounts: &'a str, path: &str) -> &'a str {
 
 /// CPU time of everything on the machine but this process and the servers it started.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Neighbours {
+pub(super) struct OtherLoad {
     at: Instant,
-    all: Duration,
-    own: Duration,
+    ticks: u64,
 }
 
-impl Neighbours {
+impl OtherLoad {
     /// Children count once they have ended.
     pub(super) fn now() -> Result<Self> {
         let all = busy(&read("/proc/stat")?).context("cannot read /proc/stat")?;
         let own = own(&read("/proc/self/stat")?).context("cannot read /proc/self/stat")?;
-        Ok(Self { at: Instant::now(), all: TICK * all, own: TICK * own })
+        Ok(Self { at: Instant::now(), ticks: all.saturating_sub(own) })
     }
 
     pub(super) fn cores_since(self, earlier: Self) -> f64 {
-        let own = self.own.saturating_sub(earlier.own);
-        let others = self.all.saturating_sub(earlier.all).saturating_sub(own);
-        others.as_secs_f64() / self.at.duration_since(earlier.at).as_secs_f64()
+        let ticks = self.ticks.saturating_sub(earlier.ticks) as f64;
+        ticks * TICK.as_secs_f64() / self.at.duration_since(earlier.at).as_secs_f64()
     }
 }
 
 /// Ticks of all cores that were not idle: user, nice, system, interrupts, and what the host took away.
-fn busy(stat: &str) -> Option<u32> {
+fn busy(stat: &str) -> Option<u64> {
     let ticks: Vec<u64> =
         stat.lines().next()?.split_whitespace().skip(1).filter_map(|n| n.parse().ok()).collect();
     let [user, nice, system, _idle, _waiting, hard, soft, stolen, ..] = ticks.as_slice() else { return None };
-    // Wraps after a year of two busy cores, and only differences are used.
-    Some((user + nice + system + hard + soft + stolen) as u32)
+    Some(user + nice + system + hard + soft + stolen)
 }
 
 /// Ticks of this process and of its children that ended.
-fn own(stat: &str) -> Option<u32> {
+fn own(stat: &str) -> Option<u64> {
     // The name in front may hold anything, but ends in the last parenthesis.
     let (_, fields) = stat.rsplit_once(") ")?;
-    let ticks = fields.split(' ').skip(11).take(4).map(|n| n.parse::<u32>().ok());
-    ticks.sum()
+    fields.split(' ').skip(11).take(4).map(|n| n.parse::<u64>().ok()).sum()
 }
 
 fn read(path: &str) -> Result<String> {
@@ -101,7 +96,7 @@ mod tests {
     fn the_kernels_tables_are_read() {
         assert_eq!(busy("cpu  1 2 4 800 900 8 16 32 0 0\ncpu0 1\n"), Some(63));
         assert_eq!(busy("cpu  1 2"), None);
-        assert_eq!(own("7 (odd ) name) S 1 1 1 0 -1 0 0 0 0 0 1 2 4 8 20 0"), Some(15));
+        assert_eq!(own("7 (a ) name) S 1 1 1 0 -1 0 0 0 0 0 1 2 4 8 20 0"), Some(15));
         let mounts = "/dev/a / ext4 rw 0 0\ntmp /tmp tmpfs rw 0 0\ntmp /tmpx xfs rw 0 0\n";
         assert_eq!(filesystem(mounts, "/tmp/x"), "tmpfs");
         assert_eq!(filesystem(mounts, "/home"), "ext4");

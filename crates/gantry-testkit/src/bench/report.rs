@@ -1,7 +1,9 @@
-//! Figures of several rounds, as a table for people and as JSON for programs.
+//! Times and other figures of several rounds, as a table for people and as JSON for programs.
 
+use anyhow::Result;
 use serde_json::{Map, Value, json};
 use std::fmt;
+use std::time::{Duration, Instant};
 
 /// What one round found out about one row: the column and its value.
 pub(super) type Figures = Vec<(&'static str, f64)>;
@@ -22,21 +24,18 @@ struct Row {
 }
 
 impl Table {
-    pub(super) fn new(title: &str, labels: &'static [&'static str]) -> Self {
-        Self { title: title.to_owned(), labels, rows: Vec::new() }
+    pub(super) fn new(title: impl Into<String>, labels: &'static [&'static str]) -> Self {
+        Self { title: title.into(), labels, rows: Vec::new() }
     }
 
     /// Adds what a round found out about a row.
     pub(super) fn add(&mut self, labels: &[&str], figures: Figures) {
-        let known = self.rows.iter().position(|row| row.labels == labels);
-        let n = known.unwrap_or_else(|| {
-            self.rows.push(Row {
-                labels: labels.iter().map(|label| (*label).to_owned()).collect(),
-                columns: Vec::new(),
-            });
+        let known = self.rows.iter().position(|row| row.labels == labels).unwrap_or_else(|| {
+            let labels = labels.iter().map(|label| (*label).to_owned()).collect();
+            self.rows.push(Row { labels, columns: Vec::new() });
             self.rows.len() - 1
         });
-        let columns = &mut self.rows[n].columns;
+        let columns = &mut self.rows[known].columns;
         for (name, value) in figures {
             match columns.iter_mut().find(|(known, _)| *known == name) {
                 Some((_, values)) => values.push(value),
@@ -45,27 +44,15 @@ impl Table {
         }
     }
 
-    /// The columns of all rows, in the order in which they came up.
-    fn columns(&self) -> Vec<&'static str> {
-        let mut names: Vec<&'static str> = Vec::new();
-        for (name, _) in self.rows.iter().flat_map(|row| &row.columns) {
-            if !names.contains(name) {
-                names.push(name);
-            }
-        }
-        names
-    }
-
     /// The rows, each as an object of labels and of `{median, min, max}` for each column.
     pub(super) fn to_json(&self) -> Value {
         let rows = self.rows.iter().map(|row| {
-            let labels =
-                self.labels.iter().zip(&row.labels).map(|(name, label)| ((*name).into(), json!(label)));
+            let labels = self.labels.iter().zip(&row.labels).map(|(name, label)| (*name, json!(label)));
             let figures = row.columns.iter().map(|(name, values)| {
-                let Spread { median, min, max } = Spread::of(values);
-                ((*name).into(), json!({ "median": median, "min": min, "max": max }))
+                let [median, min, max] = spread(values);
+                (*name, json!({ "median": median, "min": min, "max": max }))
             });
-            Value::Object(labels.chain(figures).collect::<Map<_, _>>())
+            labels.chain(figures).map(|(name, value)| (name.to_owned(), value)).collect::<Map<_, _>>()
         });
         json!({ "title": self.title, "rows": rows.collect::<Vec<_>>() })
     }
@@ -73,61 +60,55 @@ impl Table {
 
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let columns = self.columns();
+        let mut columns: Vec<&str> = Vec::new();
+        for (name, _) in self.rows.iter().flat_map(|row| &row.columns) {
+            if !columns.contains(name) {
+                columns.push(name);
+            }
+        }
         let head = self.labels.iter().chain(&columns).map(|name| (*name).to_owned()).collect();
         let mut lines: Vec<Vec<String>> = vec![head];
         lines.extend(self.rows.iter().map(|row| {
             let figures = columns.iter().map(|name| {
                 let values = row.columns.iter().find(|(known, _)| known == name);
-                values.map_or_else(|| "—".to_owned(), |(_, values)| Spread::of(values).to_string())
+                values.map_or_else(|| "—".to_owned(), |(_, values)| cell(values))
             });
             row.labels.iter().cloned().chain(figures).collect()
         }));
-        let width = |n: usize| lines.iter().map(|line| line[n].chars().count()).max().unwrap_or(0);
-        let widths: Vec<usize> = (0..self.labels.len() + columns.len()).map(width).collect();
-        let rule = widths.iter().map(|width| "-".repeat(*width)).collect();
-        lines.insert(1, rule);
-
         writeln!(f, "## {}\n", self.title)?;
+        let width = |n: usize| lines.iter().map(|line| line[n].chars().count()).max().unwrap_or(0);
+        let widths: Vec<usize> = (0..lines[0].len()).map(width).collect();
         for (n, line) in lines.iter().enumerate() {
-            // The rule under the head says which columns are figures and stand to the right.
-            let gap = if n == 1 { '-' } else { ' ' };
-            let end = if n == 1 { ':' } else { ' ' };
-            let (labels, figures) = line.split_at(self.labels.len());
-            for (label, width) in labels.iter().zip(&widths) {
-                write!(f, "|{gap}{label:<width$}{gap}")?;
-            }
-            for (figure, width) in figures.iter().zip(&widths[labels.len()..]) {
-                write!(f, "|{gap}{figure:>width$}{end}")?;
+            for (n, (text, width)) in line.iter().zip(&widths).enumerate() {
+                match n < self.labels.len() {
+                    true => write!(f, "| {text:<width$} ")?,
+                    false => write!(f, "| {text:>width$} ")?,
+                }
             }
             writeln!(f, "|")?;
+            if n == 0 {
+                // The rule under the head says which columns are figures and stand to the right.
+                for (n, width) in widths.iter().enumerate() {
+                    let end = if n < self.labels.len() { '-' } else { ':' };
+                    write!(f, "|{:-<1$}{end}", "", width + 1)?;
+                }
+                writeln!(f, "|")?;
+            }
         }
         Ok(())
     }
 }
 
-/// The same figure of several rounds.
-#[derive(Debug)]
-struct Spread {
-    median: f64,
-    min: f64,
-    max: f64,
+/// The median, the least and the most.
+fn spread(values: &[f64]) -> [f64; 3] {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    [sorted.len() / 2, 0, sorted.len().saturating_sub(1)].map(|n| sorted.get(n).copied().unwrap_or(f64::NAN))
 }
 
-impl Spread {
-    fn of(values: &[f64]) -> Self {
-        let mut sorted = values.to_vec();
-        sorted.sort_by(f64::total_cmp);
-        let at = |n: usize| sorted.get(n).copied().unwrap_or(f64::NAN);
-        Self { median: at(sorted.len() / 2), min: at(0), max: at(sorted.len().saturating_sub(1)) }
-    }
-}
-
-impl fmt::Display for Spread {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (median, min, max) = (rounded(self.median), rounded(self.min), rounded(self.max));
-        if min == max { f.write_str(&median) } else { write!(f, "{median} ({min}–{max})") }
-    }
+fn cell(values: &[f64]) -> String {
+    let [median, min, max] = spread(values).map(rounded);
+    if min == max { median } else { format!("{median} ({min}–{max})") }
 }
 
 /// Three digits that mean something, no more.
@@ -138,6 +119,41 @@ fn rounded(value: f64) -> String {
         _ => 0,
     };
     format!("{value:.decimals$}")
+}
+
+/// Percentiles of times, named by their columns; 0 is the shortest time and 100 the longest.
+pub(super) fn percentiles<const N: usize>(
+    mut times: Vec<f64>,
+    columns: [(&'static str, usize); N],
+) -> Figures {
+    times.sort_by(f64::total_cmp);
+    let at = |part: usize| times.get(times.len().saturating_sub(1) * part / 100).copied().unwrap_or(f64::NAN);
+    columns.map(|(name, part)| (name, at(part))).to_vec()
+}
+
+/// Does something that often, and says how long each took, in microseconds.
+pub(super) async fn timed(n: usize, mut work: impl AsyncFnMut(usize) -> Result<()>) -> Result<Vec<f64>> {
+    let mut times = Vec::with_capacity(n);
+    for n in 0..n {
+        times.push(took(async || work(n).await).await?);
+    }
+    Ok(times)
+}
+
+/// The same for this long, and at least five times.
+pub(super) async fn timed_for(time: Duration, mut work: impl AsyncFnMut() -> Result<()>) -> Result<Vec<f64>> {
+    let end = Instant::now() + time;
+    let mut times = Vec::new();
+    while times.len() < 5 || Instant::now() < end {
+        times.push(took(&mut work).await?);
+    }
+    Ok(times)
+}
+
+async fn took(work: impl AsyncFnOnce() -> Result<()>) -> Result<f64> {
+    let start = Instant::now();
+    work().await?;
+    Ok(start.elapsed().as_secs_f64() * 1e6)
 }
 
 #[cfg(test)]

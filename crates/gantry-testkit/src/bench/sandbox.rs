@@ -1,6 +1,7 @@
 //! Starting a program in the sandbox, beside starting it bare and with bubblewrap; and `run_code` as an agent calls it.
 
-use super::report::{Figures, Table};
+use super::in_process::folder;
+use super::report::{Table, percentiles};
 use super::{ROUNDS, Section, progress};
 use crate::home::executable;
 use crate::{Connection, Home};
@@ -27,43 +28,21 @@ const PROGRAMS: [(&str, &[&str]); 3] = [
 ];
 
 /// What makes bubblewrap build about the same view. It has no filter for system calls, no landlock and no limits.
-const VIEW: [&str; 32] = [
-    "--unshare-all",
-    "--die-with-parent",
-    "--new-session",
-    "--cap-drop",
-    "ALL",
-    "--ro-bind",
-    "/usr",
-    "/usr",
-    "--symlink",
-    "usr/bin",
-    "/bin",
-    "--symlink",
-    "usr/lib",
-    "/lib",
-    "--symlink",
-    "usr/lib64",
-    "/lib64",
-    "--proc",
-    "/proc",
-    "--dev",
-    "/dev",
-    "--tmpfs",
-    "/tmp",
-    "--tmpfs",
-    "/home",
-    "--ro-bind-try",
-    "/etc/ld.so.cache",
-    "/etc/ld.so.cache",
-    "--chdir",
-    "/workspace",
-    "--clearenv",
-    "--bind",
-];
+const VIEW: &str = "--unshare-all --die-with-parent --new-session --cap-drop ALL --ro-bind /usr /usr \
+    --symlink usr/bin /bin --symlink usr/lib /lib --symlink usr/lib64 /lib64 --proc /proc --dev /dev \
+    --tmpfs /tmp --tmpfs /home --ro-bind-try /etc/ld.so.cache /etc/ld.so.cache --chdir /workspace --clearenv --bind";
 
-pub(super) async fn measure(_time: Duration) -> Result<Table> {
-    let folder = tempfile::Builder::new().prefix("gantry-bench-").tempdir()?;
+const LIMITS: Limits = Limits {
+    wall: Duration::from_secs(60),
+    cpu: Duration::from_secs(60),
+    memory: 512 << 20,
+    processes: 64,
+    written: 1 << 30,
+    output: 1 << 20,
+};
+
+pub(super) async fn measure() -> Result<Table> {
+    let folder = folder()?;
     // The program whose helper builds the jail is the one that people run.
     let sandbox = Sandbox::find_with(executable("gantry"))?;
     let workspace = Workspace::open(folder.path(), ProtectedPaths::default())?;
@@ -75,7 +54,7 @@ pub(super) async fn measure(_time: Duration) -> Result<Table> {
     let title = format!(
         "Starting a program and waiting for its end: bare, in the sandbox ({level}), with bubblewrap; and `run_code`"
     );
-    let mut table = Table::new(&title, &["program", "how"]);
+    let mut table = Table::new(title, &["program", "how"]);
     for round in 0..ROUNDS {
         for (name, words) in PROGRAMS {
             progress(Section::Sandbox, round, name);
@@ -83,36 +62,24 @@ pub(super) async fn measure(_time: Duration) -> Result<Table> {
             for n in 0..WARM_UPS + TIMES {
                 // In turn, so that a busy moment falls on all of them.
                 let times = [
-                    Some(bare(words)?),
+                    Some(timed(Command::new(words[0]).args(&words[1..]))?),
                     Some(jailed(&sandbox, &workspace, words).await?),
                     bubblewrapped(folder.path(), words)?,
                     called(&mut connection, words)?,
                 ];
                 if n >= WARM_UPS {
+                    let times = times.map(|time| time.map(|time| time.as_secs_f64() * 1e3));
                     taken.iter_mut().zip(times).for_each(|(list, time)| list.extend(time));
                 }
             }
-            for (how, taken) in ["bare", "sandbox", "bubblewrap", "run_code over HTTP"].into_iter().zip(taken)
-            {
-                if !taken.is_empty() {
-                    table.add(&[name, how], figures(taken));
-                }
+            let ways = ["bare", "sandbox", "bubblewrap", "run_code over HTTP"].into_iter().zip(taken);
+            for (how, taken) in ways.filter(|(_, taken)| !taken.is_empty()) {
+                let figures = percentiles(taken, [("p50 ms", 50), ("p95 ms", 95), ("least ms", 0)]);
+                table.add(&[name, how], figures);
             }
         }
     }
     Ok(table)
-}
-
-fn figures(mut taken: Vec<Duration>) -> Figures {
-    taken.sort();
-    let at = |part: usize| {
-        taken.get((taken.len() - 1) * part / 100).map_or(f64::NAN, |time| time.as_secs_f64() * 1e3)
-    };
-    vec![("p50 ms", at(50)), ("p95 ms", at(95)), ("least ms", at(0))]
-}
-
-fn bare(words: &[&str]) -> Result<Duration> {
-    timed(Command::new(words[0]).args(&words[1..]))
 }
 
 fn bubblewrapped(workspace: &Path, words: &[&str]) -> Result<Option<Duration>> {
@@ -120,7 +87,7 @@ fn bubblewrapped(workspace: &Path, words: &[&str]) -> Result<Option<Duration>> {
         return Ok(None);
     }
     let mut command = Command::new(BUBBLEWRAP);
-    command.args(VIEW).arg(workspace).args(["/workspace", "--"]).args(words);
+    command.args(VIEW.split_whitespace()).arg(workspace).args(["/workspace", "--"]).args(words);
     timed(&mut command).map(Some)
 }
 
@@ -134,14 +101,6 @@ fn timed(command: &mut Command) -> Result<Duration> {
 }
 
 async fn jailed(sandbox: &Sandbox, workspace: &Workspace, words: &[&str]) -> Result<Duration> {
-    const GENEROUS: Limits = Limits {
-        wall: Duration::from_secs(60),
-        cpu: Duration::from_secs(60),
-        memory: 512 << 20,
-        processes: 64,
-        written: 1 << 30,
-        output: 1 << 20,
-    };
     let job = Job {
         program: words[0].into(),
         args: words[1..].iter().map(Into::into).collect(),
@@ -153,7 +112,7 @@ async fn jailed(sandbox: &Sandbox, workspace: &Workspace, words: &[&str]) -> Res
         toolchains: [].into(),
         store: None,
         files: Vec::new(),
-        limits: GENEROUS,
+        limits: LIMITS,
     };
     let start = Instant::now();
     let ran = sandbox.start(workspace, job).await?.end().await?;

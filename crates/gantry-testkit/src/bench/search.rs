@@ -2,173 +2,181 @@
 //! search, with the files in the page cache and, where the bench runs as root, without. Each call goes through the whole
 //! pipeline; each `rg` is a process of its own.
 
-mod tree;
-
-use super::report::{Figures, Table};
+use super::in_process::{InProcess, folder};
+use super::report::{Figures, Table, percentiles, timed_for};
 use super::{ROUNDS, Section, progress};
 use anyhow::{Context as _, Result, ensure};
-use gantry_core::{CallRequest, Caller, EntryPoint, Role};
-use gantry_provider::Provider;
-use gantry_runtime::{Options, PipelineContext, Plan, ProcessOptions, Runtime, Services, Session};
-use gantry_store::Store;
 use gantry_tools::builtin::BuiltinProvider;
 use gantry_tools::options::SearchOptions;
 use gantry_tools::search::search_tools;
 use gantry_tools::workspace::ProtectedPaths;
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-use tempfile::TempDir;
+use std::time::Duration;
 
-/// Files of the generated tree.
+/// Files of the generated tree, in one folder, and folders in one folder.
 const FILES: usize = 200_000;
+const PER_FOLDER: usize = 20;
+const PER_AREA: usize = 50;
+/// Different words in the tree.
+const WORDS: usize = 6_000;
+/// One file of so many has what literal searches look for.
+const EVERY: usize = 1_000;
+const NEEDLE: &str = "quokkaBarometer(";
+
 /// Empties the page cache, and the cache of names, when "3" is written to it.
 const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
 
+const RG: &str = "--line-number --no-heading --no-config --fixed-strings --smart-case --";
+
 pub(super) async fn measure(time: Duration) -> Result<Table> {
-    let mut table = Table::new(
-        "search_code beside rg (rg as a process, search_code through the pipeline)",
-        &["tree", "search"],
-    );
-    let folder = tempfile::Builder::new().prefix("gantry-bench-").tempdir()?;
+    let title = "search_code beside rg (rg as a process, search_code through the pipeline)";
+    let mut table = Table::new(title, &["tree", "search"]);
+    let tree = folder()?;
     progress(Section::Search, 0, &format!("writing {FILES} files"));
-    let generated = folder.path().join("tree");
-    tree::write(&generated, FILES)?;
+    write_tree(tree.path())?;
     let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize()?;
-    let rare = [tree::word(5_000), tree::word(4_321)].join(" ");
-    let common = [tree::word(1), tree::word(2), tree::word(40)].join(" ");
-    let name = format!("{}_{}", tree::word(900), tree::word(30));
-    let trees = [
-        (
-            "repository",
-            repository,
-            "OUTCOME_UNKNOWN",
-            ["ledger entry", "how is a permit made", "tool"].map(str::to_owned),
-        ),
-        ("200,000 files", generated, tree::NEEDLE, [rare, common, name]),
-    ];
-    for (label, path, needle, questions) in trees {
-        let bench = Bench::start(&path).await?;
-        for round in 0..ROUNDS {
-            let question = json!({ "query": &questions[0] });
-            progress(Section::Search, round, &format!("{label}, ranked, nothing in the page cache"));
-            if empty_page_cache() {
-                let start = Instant::now();
-                bench.call(&question).await?;
-                let ms = start.elapsed().as_secs_f64() * 1e3;
-                table.add(&[label, "ranked, nothing in the page cache"], vec![("p50 ms", ms)]);
-            }
-            bench.call(&question).await?;
-            bench.compare(&mut table, (round, label, needle, time)).await?;
-            for (kind, question) in ["rare words", "common words", "an identifier"].iter().zip(&questions) {
-                progress(Section::Search, round, &format!("{label}, ranked: {question}"));
-                let figures =
-                    repeat(time, async || bench.call(&json!({ "query": question })).await.map(drop)).await?;
-                table.add(&[label, &format!("ranked, {kind}")], figures);
-            }
-        }
-        bench.runtime.shutdown(Duration::from_secs(1)).await;
-    }
+    let questions = ["ledger entry", "how is a permit made", "tool"].map(str::to_owned);
+    compare(&mut table, time, ("repository", &repository), "OUTCOME_UNKNOWN", questions).await?;
+    let rare = [word(5_000), word(4_321)].join(" ");
+    let common = [word(1), word(2), word(40)].join(" ");
+    let name = format!("{}_{}", word(900), word(30));
+    compare(&mut table, time, ("200,000 files", tree.path()), NEEDLE, [rare, common, name]).await?;
     Ok(table)
 }
 
-/// A runtime with `search_code` on a folder.
-struct Bench {
-    runtime: Arc<Runtime>,
-    session: Arc<Session>,
-    workspace: PathBuf,
-    _folder: TempDir,
+async fn compare(
+    table: &mut Table,
+    time: Duration,
+    (label, workspace): (&str, &Path),
+    needle: &str,
+    questions: [String; 3],
+) -> Result<()> {
+    let folder = folder()?;
+    let search = search_tools(workspace, ProtectedPaths::default(), SearchOptions::default())?;
+    let provider = Arc::new(BuiltinProvider::workspace(vec![search]));
+    let bench = InProcess::start(folder.path(), provider, |_| Ok(())).await?;
+    let call = async |arguments: &Value| bench.call("search_code", arguments.to_string().into()).await;
+    let literal = json!({ "query": needle, "mode": "literal", "maxResults": 1000 });
+    for round in 0..ROUNDS {
+        let ranked = json!({ "query": &questions[0] });
+        progress(Section::Search, round, &format!("{label}, ranked, nothing in the page cache"));
+        if empty_page_cache() {
+            let start = std::time::Instant::now();
+            call(&ranked).await?;
+            let ms = start.elapsed().as_secs_f64() * 1e3;
+            table.add(&[label, "ranked, nothing in the page cache"], vec![("p50 ms", ms)]);
+        }
+        let found: Value = serde_json::from_str(&call(&literal).await?.model_text())?;
+        let found = found["matches"].as_array().map_or(0, Vec::len);
+        ensure!(found > 0, "search_code does not find {needle}");
+        progress(Section::Search, round, &format!("{label}, literal: {needle}"));
+        let times = timed_for(time, async || call(&literal).await.map(drop)).await?;
+        table.add(&[label, "literal, search_code"], figures(times));
+        if let Ok(by_rg) = rg(workspace, needle) {
+            ensure!(by_rg == found, "rg finds {by_rg} lines, search_code {found}");
+            let times = timed_for(time, async || rg(workspace, needle).map(drop)).await?;
+            table.add(&[label, "literal, rg"], figures(times));
+        }
+        for (kind, question) in ["rare words", "common words", "an identifier"].iter().zip(&questions) {
+            progress(Section::Search, round, &format!("{label}, ranked: {question}"));
+            let arguments = json!({ "query": question });
+            let times = timed_for(time, async || call(&arguments).await.map(drop)).await?;
+            table.add(&[label, &format!("ranked, {kind}")], figures(times));
+        }
+    }
+    bench.projects.shutdown(Duration::from_secs(1)).await;
+    Ok(())
 }
 
-impl Bench {
-    async fn start(workspace: &Path) -> Result<Self> {
-        let folder = tempfile::Builder::new().prefix("gantry-bench-").tempdir()?;
-        let (store, recovery) = Store::open(gantry_store::Options::new(folder.path().join("gantry.db")))?;
-        let search = search_tools(workspace, ProtectedPaths::default(), SearchOptions::default())?;
-        let options = Options::new(folder.path().to_owned());
-        let services = Services::new(store, &recovery, ProcessOptions::default());
-        let own: Arc<dyn Provider> = Arc::new(BuiltinProvider::workspace(vec![search]));
-        let runtime = Runtime::start(Plan { options, providers: vec![own] }, &services).await?;
-        let caller = Caller {
-            principal: "local".into(),
-            role: Role::Agent,
-            agent: None,
-            parent_agents: Arc::default(),
-            project: Arc::clone(&runtime.project),
-        };
-        let session =
-            runtime.open_session(caller, EntryPoint::Http).await.ok().context("the session was refused")?;
-        Ok(Self { runtime, session, workspace: workspace.to_owned(), _folder: folder })
-    }
+fn figures(times: Vec<f64>) -> Figures {
+    let ms = times.into_iter().map(|us| us / 1e3).collect();
+    percentiles(ms, [("p50 ms", 50), ("p95 ms", 95)])
+}
 
-    async fn call(&self, arguments: &Value) -> Result<Value> {
-        let request = CallRequest {
-            tool: "search_code".to_owned(),
-            arguments: Some(arguments.to_string().into()),
-            ..CallRequest::default()
-        };
-        let reply = self.runtime.call(PipelineContext::new(&self.session), request).await;
-        ensure!(reply.is_ok(), "search_code failed: {}", reply.model_text());
-        Ok(serde_json::from_str(&reply.model_text()).unwrap_or_default())
-    }
-
-    /// The same literal search by both, which must find the same.
-    async fn compare(
-        &self,
-        table: &mut Table,
-        (round, label, needle, time): (usize, &str, &str, Duration),
-    ) -> Result<()> {
-        progress(Section::Search, round, &format!("{label}, literal: {needle}"));
-        let arguments = json!({ "query": needle, "mode": "literal", "maxResults": 1000 });
-        let found = self.call(&arguments).await?["matches"].as_array().map_or(0, Vec::len);
-        ensure!(found > 0, "search_code does not find {needle}");
-        let figures = repeat(time, async || self.call(&arguments).await.map(drop)).await?;
-        table.add(&[label, "literal, search_code"], figures);
-        let Ok(by_rg) = self.rg(needle) else { return Ok(()) };
-        ensure!(by_rg == found, "rg finds {by_rg} lines, search_code {found}");
-        table.add(&[label, "literal, rg"], repeat(time, async || self.rg(needle).map(drop)).await?);
-        Ok(())
-    }
-
-    /// How many lines ripgrep finds.
-    fn rg(&self, needle: &str) -> Result<usize> {
-        let output = Command::new("rg")
-            .args([
-                "--line-number",
-                "--no-heading",
-                "--no-config",
-                "--fixed-strings",
-                "--smart-case",
-                "--",
-                needle,
-                ".",
-            ])
-            .current_dir(&self.workspace)
-            .stdin(Stdio::null())
-            .output()
-            .context("rg cannot be started")?;
-        Ok(output.stdout.iter().filter(|byte| **byte == b'\n').count())
-    }
+/// How many lines ripgrep finds.
+fn rg(workspace: &Path, needle: &str) -> Result<usize> {
+    let mut command = Command::new("rg");
+    command.args(RG.split(' ')).args([needle, "."]).current_dir(workspace).stdin(Stdio::null());
+    let output = command.output().context("rg cannot be started")?;
+    Ok(output.stdout.iter().filter(|byte| **byte == b'\n').count())
 }
 
 /// Whether the files are no longer in memory. Only root may do that, to the whole machine.
 fn empty_page_cache() -> bool {
     rustix::fs::sync();
-    std::fs::write(DROP_CACHES, "3").is_ok()
+    fs::write(DROP_CACHES, "3").is_ok()
 }
 
-/// Does something again and again.
-async fn repeat(time: Duration, mut work: impl AsyncFnMut() -> Result<()>) -> Result<Figures> {
-    let end = Instant::now() + time;
-    let mut times = Vec::new();
-    while times.len() < 5 || Instant::now() < end {
-        let start = Instant::now();
-        work().await?;
-        times.push(start.elapsed().as_secs_f64() * 1e3);
+/// Writes source files as large projects have them, the same every time, and a file that says what git ignores.
+fn write_tree(root: &Path) -> Result<()> {
+    fs::create_dir_all(root.join(".git"))?;
+    fs::write(root.join(".gitignore"), "target/\n*.log\nnode_modules/\n")?;
+    let mut random = Random(0x9E37_79B9_7F4A_7C15);
+    for n in 0..FILES {
+        let folder = n / PER_FOLDER;
+        let path = root.join(format!("area{:03}/part{folder:05}", folder / PER_AREA));
+        if n % PER_FOLDER == 0 {
+            fs::create_dir_all(&path)?;
+        }
+        let name = format!("{}_{n}.rs", random.word());
+        fs::write(path.join(name), source_file(&mut random, n)?).context("cannot write the tree")?;
     }
-    times.sort_by(f64::total_cmp);
-    let at = |part: usize| times.get((times.len() - 1) * part / 100).copied().unwrap_or(f64::NAN);
-    Ok(vec![("p50 ms", at(50)), ("p95 ms", at(95))])
+    Ok(())
+}
+
+/// A file of some functions, 3.6 KB on average.
+fn source_file(random: &mut Random, n: usize) -> Result<String> {
+    let mut text = format!("//! The {} of the {}.\n\n", random.word(), random.word());
+    for _ in 0..6 + random.below(13) {
+        let mut kind = random.word() + &random.word();
+        kind[..1].make_ascii_uppercase();
+        writeln!(text, "pub fn {}_{}(input: &{kind}) -> Result<()> {{", random.word(), random.word())?;
+        for _ in 0..3 + random.below(8) {
+            let [to, from, with] = [random.word(), random.word(), random.word()];
+            writeln!(text, "    let {to} = {from}.{with}({});", random.below(1000))?;
+        }
+        text.push_str("    Ok(())\n}\n\n");
+    }
+    if n % EVERY == EVERY / 2 {
+        writeln!(text, "// {NEEDLE}{n})")?;
+    }
+    Ok(text)
+}
+
+/// A word that can be spoken, by its number.
+fn word(mut n: usize) -> String {
+    const SYLLABLES: [&str; 20] = [
+        "ka", "ro", "mi", "tel", "su", "ban", "do", "fi", "gra", "hol", "je", "lum", "nor", "pa", "que",
+        "ris", "ta", "vel", "wi", "zo",
+    ];
+    let mut word = String::new();
+    n += SYLLABLES.len();
+    while n > 0 {
+        word.push_str(SYLLABLES[n % SYLLABLES.len()]);
+        n /= SYLLABLES.len();
+    }
+    word
+}
+
+/// Numbers that look random and are the same every time.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % limit as u64) as usize
+    }
+
+    /// A word: few are common, most are rare.
+    fn word(&mut self) -> String {
+        let even = self.below(1_000_000) as f64 / 1_000_000.0;
+        word((WORDS as f64).powf(even) as usize)
+    }
 }

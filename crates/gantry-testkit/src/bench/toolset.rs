@@ -1,6 +1,8 @@
 //! Finding out which of ten thousand tools an agent sees.
 
-use super::report::{Figures, Table};
+pub(super) mod projects;
+
+use super::report::{Table, percentiles, timed, timed_for};
 use super::{ROUNDS, Section, progress};
 use anyhow::{Context as _, Result, ensure};
 use gantry_core::Toolset;
@@ -11,90 +13,67 @@ use gantry_core::toolset::{Candidate, Pool, Selection, SpawnContext, ToolSelecto
 use serde_json::json;
 use std::hint::black_box;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-pub(super) const PROVIDERS: usize = 200;
-pub(super) const TOOLS_EACH: usize = 50;
+const PROVIDERS: usize = 200;
+const TOOLS_EACH: usize = 50;
+const TOOLS: usize = PROVIDERS * TOOLS_EACH;
 
 /// Exact names in the longest selection.
 const NAMES: usize = 50;
 
 /// Agents that are each resolved once.
-pub(super) const AGENTS: usize = 1000;
+const AGENTS: usize = 1000;
 
-pub(super) fn measure(time: Duration) -> Result<Table> {
-    let title =
-        format!("Resolving a toolset out of {} tools of {PROVIDERS} providers", PROVIDERS * TOOLS_EACH);
-    let mut table = Table::new(&title, &["selection", "tools seen"]);
-    let pool = Arc::new(Pool::build(candidates()));
-    ensure!(pool.tools().len() == PROVIDERS * TOOLS_EACH, "the pool lost tools");
-    let every = PROVIDERS * TOOLS_EACH / NAMES;
-    let names: Vec<String> = pool.tools().iter().step_by(every).map(|tool| tool.name.to_string()).collect();
-    let listed = |texts: &[String]| -> Result<Selection> { Ok(Selection::of(patterns(texts)?)) };
+pub(super) async fn resolving(time: Duration) -> Result<Table> {
+    let title = format!("Resolving a toolset out of {TOOLS} tools of {PROVIDERS} providers");
+    let mut table = Table::new(title, &["selection", "tools seen"]);
+    let candidates = (0..TOOLS).map(|n| candidate(n / TOOLS_EACH, n % TOOLS_EACH)).collect();
+    let pool = Arc::new(Pool::build(candidates));
+    ensure!(pool.tools().len() == TOOLS, "the pool lost tools");
+    let names: Vec<String> =
+        pool.tools().iter().step_by(TOOLS / NAMES).map(|tool| tool.name.to_string()).collect();
     let selections = [
-        ("`*`".to_owned(), listed(&["*".into()])?, PROVIDERS * TOOLS_EACH),
-        ("one glob, `server042__*`".to_owned(), listed(&["server042__*".into()])?, TOOLS_EACH),
-        ("one glob, `*_007`".to_owned(), listed(&["*_007".into()])?, PROVIDERS),
-        (format!("{NAMES} exact names"), listed(&names)?, NAMES),
-    ];
+        ("`*`".to_owned(), patterns(&["*"])?, TOOLS),
+        ("one glob, `server042__*`".to_owned(), patterns(&["server042__*"])?, TOOLS_EACH),
+        ("one glob, `*_007`".to_owned(), patterns(&["*_007"])?, PROVIDERS),
+        (format!("{NAMES} exact names"), patterns(&names)?, NAMES),
+    ]
+    .map(|(what, patterns, expected)| (what, Selection::of(patterns), expected));
     let agents = (0..AGENTS).map(agent).collect::<Result<Vec<_>>>()?;
+    let resolve = |selection: &Selection| {
+        black_box(Toolset::resolve(black_box(&pool), black_box(selection), &SpawnContext::top(2)))
+    };
     for round in 0..ROUNDS {
         for (what, selection, expected) in &selections {
             progress(Section::Toolset, round, what);
-            let seen = Toolset::resolve(&pool, selection, &SpawnContext::top(2)).0.len();
+            let seen = resolve(selection).0.len();
             ensure!(seen == *expected, "{what} sees {seen} tools instead of {expected}");
-            table.add(&[what, &seen.to_string()], resolving(&pool, selection, time));
+            let work = async || {
+                drop(resolve(selection));
+                Ok(())
+            };
+            let figures = percentiles(timed_for(time, work).await?, [("p50 µs", 50), ("p99 µs", 99)]);
+            table.add(&[what, &seen.to_string()], figures);
         }
+        // One after the other, so that none finds the processor's caches full of its own tools.
         let what = format!("{AGENTS} agents, each once");
         progress(Section::Toolset, round, &what);
-        let (seen, figures) = resolving_each(&pool, &agents)?;
-        table.add(&[&what, &seen], figures);
+        let (mut least, mut most) = (usize::MAX, 0);
+        let times = timed(AGENTS, async |n| {
+            let (set, warnings) = resolve(&agents[n]);
+            ensure!(warnings.is_empty(), "an agent of the bench has warnings: {warnings:?}");
+            (least, most) = (least.min(set.len()), most.max(set.len()));
+            Ok(())
+        });
+        let figures = percentiles(times.await?, [("p50 µs", 50), ("p99 µs", 99), ("max µs", 100)]);
+        table.add(&[&what, &format!("{least}–{most}")], figures);
     }
     Ok(table)
 }
 
-fn resolving(pool: &Arc<Pool>, selection: &Selection, time: Duration) -> Figures {
-    let end = Instant::now() + time;
-    let mut times: Vec<f64> = Vec::new();
-    let mut now = Instant::now();
-    while now < end {
-        drop(black_box(Toolset::resolve(black_box(pool), black_box(selection), &SpawnContext::top(2))));
-        let then = std::mem::replace(&mut now, Instant::now());
-        times.push(micros(now - then));
-    }
-    figures(times)
-}
-
-/// Resolves every agent, one after the other, so that none finds the processor's caches full of its own tools; says how
-/// many tools they see, too.
-fn resolving_each(pool: &Arc<Pool>, agents: &[Selection]) -> Result<(String, Figures)> {
-    let mut times = Vec::with_capacity(agents.len());
-    let (mut least, mut most) = (usize::MAX, 0);
-    for selection in agents {
-        let start = Instant::now();
-        let (set, warnings) = black_box(Toolset::resolve(black_box(pool), selection, &SpawnContext::top(2)));
-        times.push(micros(start.elapsed()));
-        ensure!(warnings.is_empty(), "an agent of the bench is odd: {warnings:?}");
-        (least, most) = (least.min(set.len()), most.max(set.len()));
-    }
-    let longest = times.iter().copied().fold(0.0, f64::max);
-    let mut figures = figures(times);
-    figures.push(("max µs", longest));
-    Ok((format!("{least}–{most}"), figures))
-}
-
-pub(super) fn micros(time: Duration) -> f64 {
-    time.as_secs_f64() * 1e6
-}
-
-pub(super) fn figures(mut times: Vec<f64>) -> Figures {
-    times.sort_by(f64::total_cmp);
-    let at = |part: usize| times.get((times.len() - 1) * part / 100).copied().unwrap_or(f64::NAN);
-    vec![("p50 µs", at(50)), ("p99 µs", at(99))]
-}
-
 /// An agent as people write them: names, globs, or whole servers with an allow-list; all but the first kind have aliases.
-pub(super) fn agent(n: usize) -> Result<Selection> {
+fn agent(n: usize) -> Result<Selection> {
     let server = |more: usize| format!("server{:03}", (n * 7 + more) % PROVIDERS);
     let tool = |more: usize| format!("{}__tool_{:03}", server(more), (n + more) % TOOLS_EACH);
     let aliases = |more: usize| {
@@ -105,32 +84,26 @@ pub(super) fn agent(n: usize) -> Result<Selection> {
     let mut selection = match n % 4 {
         0 => return Ok(Selection::of(patterns(&names)?)),
         1 => Selection::of(patterns(&globs)?),
-        2 => Selection::of(patterns(&["*".to_owned(), "*_007".to_owned()])?),
+        2 => Selection::of(patterns(&["*", "*_007"])?),
         _ => Selection {
             include: (0..10).map(|more| ToolSelector::Provider(server(more).into())).collect(),
             ..Selection::default()
         },
     };
     selection.aliases = (0..5).map(aliases).collect();
-    selection.allowed =
-        Some(patterns(&["alias_*".to_owned(), globs[5].clone(), names[6].clone(), names[7].clone()])?);
-    selection.auto_approve = patterns(&["alias_0".to_owned(), names[6].clone()])?;
+    selection.allowed = Some(patterns(&["alias_*", &globs[5], &names[6], &names[7]])?);
+    selection.auto_approve = patterns(&["alias_0", &names[6]])?;
     Ok(selection)
 }
 
-fn patterns(texts: &[String]) -> Result<Vec<Pattern>> {
-    let patterns: Result<_, _> = texts.iter().map(|text| Pattern::parse(text)).collect();
+fn patterns(texts: &[impl AsRef<str>]) -> Result<Vec<Pattern>> {
+    let patterns: Result<_, _> = texts.iter().map(|text| Pattern::parse(text.as_ref())).collect();
     patterns.context("a pattern of the bench is wrong")
 }
 
-fn candidates() -> Vec<Candidate> {
-    (0..PROVIDERS).flat_map(|provider| (0..TOOLS_EACH).map(move |tool| candidate(provider, tool))).collect()
-}
-
-pub(super) fn candidate(provider: usize, tool: usize) -> Candidate {
-    let id: Arc<str> = format!("server{provider:03}").into();
+fn candidate(provider: usize, tool: usize) -> Candidate {
     Candidate {
-        origin: Origin { provider: Arc::clone(&id), namespace: id, kind: ToolKind::Mcp },
+        origin: origin(provider),
         style: Style::Prefixed,
         spec: ToolSpec {
             name: format!("tool_{tool:03}"),
@@ -145,4 +118,9 @@ pub(super) fn candidate(provider: usize, tool: usize) -> Candidate {
         },
         settings: Settings::default(),
     }
+}
+
+fn origin(provider: usize) -> Origin {
+    let id: Arc<str> = format!("server{provider:03}").into();
+    Origin { provider: Arc::clone(&id), namespace: id, kind: ToolKind::Mcp }
 }

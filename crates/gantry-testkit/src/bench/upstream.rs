@@ -1,29 +1,27 @@
 //! What Gantry adds in front of an MCP server: the same server called directly and through Gantry, in one run.
 
-mod direct;
-mod thin;
-
-pub(super) use thin::{Kind, serve};
-
-use super::client::{Ask, Client, Era};
-use super::cpu::Cpu;
+use super::client::{Client, Era, Method};
+use super::http::{Measured, WORKERS};
 use super::load::{Load, Worker};
-use super::report::{Figures, Table};
-use super::{ROUNDS, SETTLE, Section, WARM_UP, per_call, progress};
+use super::minimal::{Kind, MinimalServer, stdio_entry};
+use super::report::Table;
+use super::{ROUNDS, Section, WARM_UP, progress};
 use crate::{Home, Server};
 use anyhow::{Context as _, Result, ensure};
-use direct::Pipe;
-use serde_json::json;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{ChildStdin, ChildStdout};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use thin::Thin;
-
-const WORKERS: [usize; 3] = [1, 16, 64];
+use tokio::sync::oneshot;
 
 /// Servers behind one idle Gantry.
 const MANY: usize = 100;
 
 /// How long many servers may take to be ready.
-const READY: Duration = Duration::from_secs(120);
+const START_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Calls through Gantry beside direct ones.
 pub(super) async fn measure(time: Duration) -> Result<Table> {
@@ -31,13 +29,19 @@ pub(super) async fn measure(time: Duration) -> Result<Table> {
         "`tools/call` of one MCP server, called directly and through Gantry (2025-11-25 on both sides)";
     let mut table = Table::new(title, &["upstream", "workers", "path"]);
     for round in 0..ROUNDS {
-        for (kind, n_workers) in Kind::ALL.into_iter().flat_map(|kind| WORKERS.map(|n| (kind, n))) {
-            progress(Section::Upstream, round, &format!("{} ×{n_workers}", kind.name()));
-            let direct = directly(kind, n_workers, time).await?;
-            let through = through_gantry(kind, n_workers, time).await?;
-            let workers = n_workers.to_string();
-            table.add(&[kind.name(), &workers, "direct"], figures(&direct, &direct));
-            table.add(&[kind.name(), &workers, "gantry"], figures(&through, &direct));
+        for (kind, n) in [Kind::Http, Kind::Stdio].into_iter().flat_map(|kind| WORKERS.map(|n| (kind, n))) {
+            progress(Section::Upstream, round, &format!("{} ×{n}", kind.name()));
+            let direct = directly(kind, n, time).await?;
+            let (through, memory) = through_gantry(kind, n, time).await?;
+            let figures = |load: &Load| {
+                let mut figures = load.figures();
+                figures.push(("p50 × direct", load.median() / direct.median()));
+                figures
+            };
+            let mut gantry = figures(&through.load);
+            gantry.extend([("Gantry CPU µs/call", through.cpu()), ("Gantry MiB", memory)]);
+            table.add(&[kind.name(), &n.to_string(), "direct"], figures(&direct));
+            table.add(&[kind.name(), &n.to_string(), "gantry"], gantry);
         }
     }
     Ok(table)
@@ -45,72 +49,37 @@ pub(super) async fn measure(time: Duration) -> Result<Table> {
 
 /// The memory of a Gantry that has nothing to do.
 pub(super) async fn idle() -> Result<Table> {
-    let mut table =
-        Table::new("Memory of an idle Gantry, by the number of stdio servers behind it", &["servers"]);
+    let title = "Memory of an idle Gantry, by the number of stdio servers behind it";
+    let mut table = Table::new(title, &["servers"]);
     for round in 0..ROUNDS {
         for n in [0, 1, MANY] {
             progress(Section::Idle, round, &format!("{n} servers"));
-            let home = Home::new().config(&configuration(&Kind::Stdio.server(None)?, n));
+            let home = Home::new().config(&configuration(&stdio_entry()?, n));
             let gantry = home.serve();
-            ready(&gantry, n).await?;
-            let guards = children(gantry.pid())?;
-            let mut kept = 0.0;
-            for guard in guards {
-                kept += proportional(guard)?;
-            }
-            let own = proportional(gantry.pid())?;
-            table.add(&[&n.to_string()], vec![("Gantry MiB", own), ("outer guards MiB", kept)]);
+            wait_until_ready(&gantry, n).await?;
+            let guards = children(gantry.pid())?.into_iter().map(proportional_mib).sum::<Result<f64>>()?;
+            let own = proportional_mib(gantry.pid())?;
+            table.add(&[&n.to_string()], vec![("Gantry MiB", own), ("outer guards MiB", guards)]);
         }
     }
     Ok(table)
 }
 
-/// A load, and what it cost the process in the middle.
-struct Measured {
-    load: Load,
-    /// What Gantry took; there is none in a direct call.
-    gantry: Option<Taken>,
-}
-
-/// What Gantry took for a load.
-struct Taken {
-    /// CPU per call, in microseconds.
-    cpu: f64,
-    /// Resident memory in MiB after the load.
-    memory: f64,
-}
-
-async fn directly(kind: Kind, n_workers: usize, time: Duration) -> Result<Measured> {
-    let thin = Thin::start(kind)?;
-    let load = match kind {
+async fn directly(kind: Kind, n_workers: usize, time: Duration) -> Result<Load> {
+    match kind {
         Kind::Http => {
+            let (_server, address) = MinimalServer::http(0)?;
             let mut clients = Vec::new();
             for _ in 0..n_workers {
-                clients.push(Client::to_echo(thin.address()?, Era::Legacy, Ask::Call).await?);
+                clients.push(Client::to_minimal(address, Era::Legacy, Method::Call).await?);
             }
-            loaded(clients, time).await?
+            loaded(clients, time).await
         }
-        Kind::Stdio => loaded(Pipe::workers(thin.pipes()?, n_workers), time).await?,
-    };
-    Ok(Measured { load, gantry: None })
-}
-
-async fn through_gantry(kind: Kind, n_workers: usize, time: Duration) -> Result<Measured> {
-    let thin = matches!(kind, Kind::Http).then(|| Thin::start(kind)).transpose()?;
-    let home = Home::new().config(&configuration(&kind.server(thin.as_ref())?, 1));
-    let gantry = home.serve();
-    ready(&gantry, 1).await?;
-    let mut clients = Vec::new();
-    for _ in 0..n_workers {
-        clients.push(Client::to_gantry(gantry.address, Era::Legacy, Ask::Call).await?);
+        Kind::Stdio => {
+            let (_server, input, output) = MinimalServer::stdio()?;
+            loaded(Pipe::workers(input, output, n_workers), time).await
+        }
     }
-    let (clients, _) = Load::run(clients, WARM_UP).await?;
-    tokio::time::sleep(SETTLE).await;
-    let before = Cpu::of(gantry.pid())?;
-    let (_, load) = Load::run(clients, time).await?;
-    tokio::time::sleep(SETTLE).await;
-    let cpu = per_call(Cpu::of(gantry.pid())?.since(&before).total, load.calls);
-    Ok(Measured { load, gantry: Some(Taken { cpu, memory: proportional(gantry.pid())? }) })
 }
 
 async fn loaded<W: Worker>(workers: Vec<W>, time: Duration) -> Result<Load> {
@@ -118,51 +87,55 @@ async fn loaded<W: Worker>(workers: Vec<W>, time: Duration) -> Result<Load> {
     Ok(Load::run(workers, time).await?.1)
 }
 
-fn figures(measured: &Measured, direct: &Measured) -> Figures {
-    let p50 = measured.load.quantile(0.5);
-    let mut figures = vec![
-        ("calls/s", measured.load.per_second()),
-        ("p50 µs", p50),
-        ("p99 µs", measured.load.quantile(0.99)),
-        ("p50 × direct", p50 / direct.load.quantile(0.5)),
-    ];
-    if let Some(taken) = &measured.gantry {
-        figures.extend([("Gantry CPU µs/call", taken.cpu), ("Gantry MiB", taken.memory)]);
+/// A load through Gantry, and Gantry's memory after it.
+async fn through_gantry(kind: Kind, n_workers: usize, time: Duration) -> Result<(Measured, f64)> {
+    let minimal = (kind == Kind::Http).then(|| MinimalServer::http(0)).transpose()?;
+    let entry = match &minimal {
+        Some((_, address)) => {
+            json!({ "type": "http", "url": format!("http://{address}/mcp"), "protocol": "legacy" })
+        }
+        None => stdio_entry()?,
+    };
+    let home = Home::new().config(&configuration(&entry, 1));
+    let gantry = home.serve();
+    wait_until_ready(&gantry, 1).await?;
+    let mut clients = Vec::new();
+    for _ in 0..n_workers {
+        clients.push(Client::to_gantry(gantry.address, Era::Legacy, Method::Call).await?);
     }
-    figures
+    let measured = Measured::of(gantry.pid(), clients, time).await?;
+    Ok((measured, proportional_mib(gantry.pid())?))
 }
 
 /// `n` servers, of which the first is called `test`, so that its tool has the name that the load calls.
-fn configuration(server: &serde_json::Value, n: usize) -> String {
+fn configuration(server: &Value, n: usize) -> String {
     let names = (0..n).map(|n| if n == 0 { "test".to_owned() } else { format!("test{n}") });
     let servers: serde_json::Map<_, _> = names.map(|name| (name, server.clone())).collect();
     json!({ "mcpServers": servers }).to_string()
 }
 
 /// Waits until all servers are green.
-async fn ready(gantry: &Server, n: usize) -> Result<()> {
+async fn wait_until_ready(gantry: &Server, n: usize) -> Result<()> {
     let since = std::time::Instant::now();
     loop {
         let request = http::Request::get("/api/v1/servers");
         let (_, _, body) = gantry.client().send(request, bytes::Bytes::new()).await?;
-        let servers: serde_json::Value = serde_json::from_slice(&body)?;
-        let green = servers["items"]
-            .as_array()
-            .map_or(0, |items| items.iter().filter(|server| server["light"] == "green").count());
+        let servers: Value = serde_json::from_slice(&body)?;
+        let items = servers["items"].as_array().context("no list of servers")?;
+        let green = items.iter().filter(|server| server["light"] == "green").count();
         if green == n {
             return Ok(());
         }
-        ensure!(since.elapsed() < READY, "only {green} of {n} servers are ready: {servers}");
+        ensure!(since.elapsed() < START_TIMEOUT, "only {green} of {n} servers are ready: {servers}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 
 /// Memory of a process in MiB, shared pages divided among those that share them.
-fn proportional(pid: u32) -> Result<f64> {
+fn proportional_mib(pid: u32) -> Result<f64> {
     let path = format!("/proc/{pid}/smaps_rollup");
     let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
-    let line =
-        text.lines().find_map(|line| line.strip_prefix("Pss:")).context("the kernel does not say Pss")?;
+    let line = text.lines().find_map(|line| line.strip_prefix("Pss:")).context("the kernel lacks Pss")?;
     let kib: f64 = line.trim().trim_end_matches(" kB").parse()?;
     Ok(kib / 1024.0)
 }
@@ -175,4 +148,49 @@ fn children(pid: u32) -> Result<Vec<u32>> {
         all.extend(text.split_whitespace().filter_map(|child| child.parse::<u32>().ok()));
     }
     Ok(all)
+}
+
+/// One worker of many that call over the pipes of one process.
+#[derive(Debug)]
+struct Pipe(Arc<Shared>);
+
+/// The pipes. A thread of its own reads the answers, as cheaply as it gets.
+#[derive(Debug)]
+struct Shared {
+    input: Mutex<ChildStdin>,
+    waiting: Mutex<HashMap<u64, oneshot::Sender<String>>>,
+    next: AtomicU64,
+}
+
+impl Pipe {
+    fn workers(input: ChildStdin, output: ChildStdout, n: usize) -> Vec<Self> {
+        let (input, next) = (Mutex::new(input), AtomicU64::new(100_000_000));
+        let shared = Arc::new(Shared { input, waiting: Mutex::default(), next });
+        let reading = Arc::clone(&shared);
+        std::thread::spawn(move || {
+            for line in BufReader::new(output).lines().map_while(Result::ok) {
+                let id = line.strip_prefix(r#"{"jsonrpc":"2.0","id":"#).and_then(|rest| rest.get(..9));
+                let id: Option<u64> = id.and_then(|id| id.parse().ok());
+                if let Some(waiter) = id.and_then(|id| reading.waiting.lock().unwrap().remove(&id)) {
+                    waiter.send(line).ok(); // A worker that has given up needs no answer.
+                }
+            }
+        });
+        (0..n).map(|_| Self(Arc::clone(&shared))).collect()
+    }
+}
+
+impl Worker for Pipe {
+    async fn call(&mut self) -> Result<()> {
+        let id = self.0.next.fetch_add(1, Ordering::Relaxed);
+        let (sender, receiver) = oneshot::channel();
+        self.0.waiting.lock().unwrap().insert(id, sender);
+        let params = r#"{"name":"noop","arguments":{}}"#;
+        let request =
+            format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"tools/call\",\"params\":{params}}}\n");
+        self.0.input.lock().unwrap().write_all(request.as_bytes())?;
+        let answer = receiver.await.context("the server is gone")?;
+        ensure!(answer.contains(r#""text":"ok""#), "a wrong answer: {answer}");
+        Ok(())
+    }
 }

@@ -1,27 +1,12 @@
-//! `cargo xtask bench`: measures Gantry and prints the figures. `bench echo` is the server that it compares it with.
+//! `cargo xtask bench`: measures Gantry and prints the figures.
 
-#![expect(clippy::print_stderr, reason = "a command-line tool talks to its user")]
-
+use clap::Parser as _;
 use gantry_testkit::bench::alloc::Counting;
-use gantry_testkit::bench::{self, Command, USAGE};
-use std::process::ExitCode;
+use gantry_testkit::bench::{Options, run};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-fn main() -> ExitCode {
-    let command = match Command::parse(std::env::args().skip(1)) {
-        Ok(command) => command,
-        Err(error) => {
-            eprint!("error: {error:#}\n\n{USAGE}");
-            return ExitCode::from(2);
-        }
-    };
-    match bench::run(command, &mut std::io::stdout()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+fn main() -> anyhow::Result<()> {
+    run(&Options::parse(), &mut std::io::stdout())
 }

@@ -1,0 +1,192 @@
+//! The smallest MCP server that a client accepts: an envelope that is read, an answer that is written, no more. Gantry is
+//! compared with it, and put in front of it.
+
+use anyhow::{Context as _, Result};
+use axum::Router;
+use axum::extract::State;
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::post;
+use axum::serve::ListenerExt as _;
+use bytes::Bytes;
+use clap::ValueEnum;
+use http::{StatusCode, header};
+use serde::Deserialize;
+use serde_json::{Value, json, value::RawValue};
+use std::io::{BufRead as _, BufReader, Write};
+use std::net::SocketAddr;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::Arc;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _};
+
+const INITIALIZED: &str = r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"minimal","version":"1"}}"#;
+const LISTED: &str =
+    r#"{"tools":[{"name":"noop","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}]}"#;
+/// The result of every call; it is the one that `test__noop` has.
+const CALLED: &str = r#"{"content":[{"type":"text","text":"ok"}],"isError":false}"#;
+
+/// How a minimal server is spoken to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Kind {
+    /// Streamable HTTP.
+    Http,
+    /// Standard input and output.
+    Stdio,
+}
+
+impl Kind {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Stdio => "stdio",
+        }
+    }
+}
+
+/// The configuration of a server that Gantry starts itself.
+pub(super) fn stdio_entry() -> Result<Value> {
+    Ok(json!({ "command": std::env::current_exe()?, "args": ["minimal", "stdio"], "protocol": "legacy" }))
+}
+
+/// Serves until its input ends, which it does with the process that started this one.
+///
+/// # Errors
+/// The port or the pipes break.
+pub(super) async fn serve(kind: Kind, list_bytes: usize, out: &mut impl Write) -> Result<()> {
+    let list = listed(list_bytes);
+    match kind {
+        Kind::Http => serve_http(list, out).await,
+        Kind::Stdio => serve_stdio(&list).await,
+    }
+}
+
+async fn serve_http(list: Arc<str>, out: &mut impl Write) -> Result<()> {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+    writeln!(out, "{}", listener.local_addr()?)?;
+    out.flush()?;
+    let listener = listener.tap_io(|stream| {
+        stream.set_nodelay(true).ok(); // A connection that is gone already needs none.
+    });
+    let app = Router::new().route("/mcp", post(answer_http)).with_state(list);
+    let mut nothing = [0; 1];
+    tokio::select! {
+        ended = axum::serve(listener, app) => ended.context("the server stopped serving"),
+        ended = async { tokio::io::stdin().read(&mut nothing).await } => ended.map(drop).context("standard input broke"),
+    }
+}
+
+async fn serve_stdio(list: &str) -> Result<()> {
+    let mut input = tokio::io::BufReader::new(tokio::io::stdin());
+    let mut output = tokio::io::BufWriter::new(tokio::io::stdout());
+    let mut line = Vec::new();
+    while input.read_until(b'\n', &mut line).await? > 0 {
+        if let Some(answer) = answered(&line, list) {
+            output.write_all(answer.as_bytes()).await?;
+            output.write_all(b"\n").await?;
+        }
+        line.clear();
+        // More requests may be there already; their answers go out together.
+        if input.buffer().is_empty() {
+            output.flush().await?;
+        }
+    }
+    Ok(())
+}
+
+async fn answer_http(State(list): State<Arc<str>>, body: Bytes) -> Response {
+    match answered(&body, &list) {
+        Some(answer) => ([(header::CONTENT_TYPE, "application/json")], answer).into_response(),
+        None => StatusCode::ACCEPTED.into_response(),
+    }
+}
+
+/// A list that makes the whole answer, to a request with an id of nine digits, this long.
+fn listed(answer_bytes: usize) -> Arc<str> {
+    if answer_bytes == 0 {
+        return LISTED.into();
+    }
+    let filler = answer_bytes.saturating_sub(answer("123456789", "result", r#"{"tools":[""]}"#).len());
+    format!(r#"{{"tools":["{}"]}}"#, "x".repeat(filler)).into()
+}
+
+/// What every gateway has to read of a request.
+#[derive(Deserialize)]
+struct Envelope<'a> {
+    #[serde(borrow)]
+    id: Option<&'a RawValue>,
+    method: &'a str,
+    #[serde(borrow, rename = "params")]
+    _params: Option<&'a RawValue>,
+}
+
+fn answered(message: &[u8], list: &str) -> Option<String> {
+    let envelope: Envelope<'_> = serde_json::from_slice(message).ok()?;
+    let (member, value) = match envelope.method {
+        "tools/call" => ("result", CALLED),
+        "tools/list" => ("result", list),
+        "initialize" => ("result", INITIALIZED),
+        "ping" => ("result", "{}"),
+        _ => ("error", r#"{"code":-32601,"message":"there is no such method"}"#),
+    };
+    Some(answer(envelope.id?.get(), member, value))
+}
+
+fn answer(id: &str, member: &str, value: &str) -> String {
+    let mut text = String::with_capacity(id.len() + value.len() + 48);
+    for part in [r#"{"jsonrpc":"2.0","id":"#, id, ",\"", member, "\":", value, "}"] {
+        text.push_str(part);
+    }
+    text
+}
+
+/// A minimal server that runs, as a process of its own, until this is dropped.
+#[derive(Debug)]
+pub(super) struct MinimalServer {
+    child: Child,
+}
+
+impl MinimalServer {
+    /// Starts one behind a port, whose answers to `tools/list` have this many bytes.
+    pub(super) fn http(list_bytes: usize) -> Result<(Self, SocketAddr)> {
+        let mut server = Self::start(&["http", &list_bytes.to_string()])?;
+        let output = server.child.stdout.take().context("the server has no output")?;
+        let mut line = String::new();
+        BufReader::new(output).read_line(&mut line)?;
+        let address = line.trim_end().parse().context("the server does not say where it listens")?;
+        Ok((server, address))
+    }
+
+    /// Starts one, and gives its pipes.
+    pub(super) fn stdio() -> Result<(Self, ChildStdin, ChildStdout)> {
+        let mut server = Self::start(&["stdio"])?;
+        let pipes = server.child.stdin.take().zip(server.child.stdout.take());
+        let (input, output) = pipes.context("the server has no pipes")?;
+        Ok((server, input, output))
+    }
+
+    fn start(args: &[&str]) -> Result<Self> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.arg("minimal").args(args).stdin(Stdio::piped()).stdout(Stdio::piped());
+        Ok(Self { child: command.spawn().context("the server does not start")? })
+    }
+
+    pub(super) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+}
+
+impl Drop for MinimalServer {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_is_as_long_as_it_is_asked_to_be() {
+        assert_eq!(answer("123456789", "result", &listed(5000)).len(), 5000);
+    }
+}
