@@ -4,13 +4,11 @@
 //! well-behaved server of either era on any transport. The program is `src/bin/faulty.rs`; a test starts one over a
 //! socket with [`Faulty::start`], and gives [`Faulty::program`] to Gantry for stdio.
 
-mod catalogue;
+mod connection;
+mod era;
 mod features;
-mod gate;
-mod grandchild;
-mod link;
+pub mod lossless_samples;
 mod methods;
-pub mod odd;
 mod options;
 mod process;
 mod server;
@@ -18,15 +16,17 @@ mod tools;
 mod transport;
 mod wire;
 
-pub use catalogue::poison::POISON;
-pub use catalogue::{COLLIDING, LONG_NAME, RESERVED};
-pub use options::{Era, Fault, Kind, Options, USAGE};
+pub use options::{Era, Kind, Options};
 pub use process::Faulty;
+pub use tools::special::POISON;
+pub use tools::{COLLIDING, LONG_NAME, RESERVED};
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use server::Server;
 use std::io::Write;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The newest version with a handshake.
 pub const LEGACY: &str = "2025-11-25";
@@ -37,21 +37,27 @@ pub const MODERN: &str = "2026-07-28";
 const STDERR_BYTES_AT_START: usize = 8 * 1024 * 1024;
 const STDERR_BYTES_PER_CALL: usize = 256 * 1024;
 
-/// Does what the options say until the other side, or whoever holds standard input, is gone.
+/// A grandchild that is not killed ends by itself.
+const GRANDCHILD_LIFETIME: Duration = Duration::from_secs(300);
+
+/// Does what the options say until the client, or the process that holds standard input, is gone.
 ///
 /// # Errors
 /// A port is taken, or standard input or output broke.
 pub fn run(options: Options) -> Result<()> {
-    if let Some(marker) = &options.sleeper {
-        return grandchild::sleep(marker);
+    let faults = &options.faults;
+    if faults.be_grandchild.is_some() {
+        rustix::process::setsid().context("the grandchild cannot leave its session")?;
+        std::thread::sleep(GRANDCHILD_LIFETIME);
+        return Ok(());
     }
-    if options.has(Fault::ExitOnStart) {
+    if faults.exit_on_start {
         exit(3, "it was told to exit on start");
     }
-    if let Some(marker) = &options.grandchild {
-        grandchild::start(marker)?;
+    if let Some(marker) = &faults.spawn_grandchild {
+        spawn_grandchild(marker)?;
     }
-    if options.has(Fault::StderrFlood) {
+    if faults.stderr_flood {
         flood_stderr(STDERR_BYTES_AT_START);
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
@@ -61,14 +67,23 @@ pub fn run(options: Options) -> Result<()> {
     ended
 }
 
-/// Ends the process at once, with its last words on standard error.
+/// Starts a process that leaves its parent's session, so that only a killer of whole trees finds it, and forgets it.
+fn spawn_grandchild(marker: &str) -> Result<()> {
+    // Of the pipes it gets none: a pipe that stays open would be a second fault.
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(["--be-grandchild", marker]);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.spawn().map(drop).context("the grandchild does not start")
+}
+
+/// Ends the process at once, and says why on standard error.
 #[expect(clippy::exit, reason = "a server that dies without an answer is what is being played")]
 fn exit(code: i32, why: &str) -> ! {
     std::io::stderr().write_all(format!("faulty: {why}\n").as_bytes()).ok();
     std::process::exit(code)
 }
 
-/// Blocks until somebody has read it all, as a chatty program does.
+/// Blocks until all of it is read, as a chatty program does.
 fn flood_stderr(bytes: usize) {
     let line = format!("{}\n", "noise ".repeat(170));
     for _ in 0..bytes.div_ceil(line.len()) {

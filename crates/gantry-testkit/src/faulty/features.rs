@@ -1,8 +1,8 @@
 //! Everything but tools: pages of lists, resources, templates, prompts and completion.
 
-use super::gate::Speaks;
-use super::link::Request;
-use super::options::{Fault, Options};
+use super::connection::Request;
+use super::era::RequestEra;
+use super::options::Options;
 use super::server::Server;
 use super::wire::{Failure, INVALID_PARAMS, Reply};
 use serde_json::{Map, Value, json};
@@ -28,7 +28,7 @@ const TEMPLATES: [(&str, &str, &str); 4] = [
 
 /// The prompts: name, description, arguments that must be given, and others.
 const PROMPTS: [(&str, &str, &[&str], &[&str]); 4] = [
-    ("greet", "Greets somebody", &["name"], &["style"]),
+    ("greet", "Greets by name", &["name"], &["style"]),
     ("plain", "Takes nothing", &[], &[]),
     ("attach", "Brings a resource along", &[], &[]),
     ("review", "Reviews a text", &["text"], &[]),
@@ -105,13 +105,13 @@ pub(super) fn page(request: &Request, listing: &Listing) -> Reply {
     let size = page_size(options).unwrap_or(total).max(1);
     let start = match request.params.cursor.as_deref() {
         None => 0,
-        Some("") if options.has(Fault::EmptyCursor) => size,
+        Some("") if options.faults.empty_cursor => size,
         Some(cursor) => match cursor.strip_prefix("page:").and_then(|start| start.parse().ok()) {
             Some(start) => start,
             None => return Failure::new(INVALID_PARAMS, format!("`{cursor}` is no cursor")).into(),
         },
     };
-    let endless = options.has(Fault::EndlessPages);
+    let endless = options.faults.endless_pages;
     let entries: Vec<&str> = if endless {
         listing.entries.iter().cycle().skip(start % total).take(size).map(String::as_str).collect()
     } else {
@@ -120,17 +120,17 @@ pub(super) fn page(request: &Request, listing: &Listing) -> Reply {
     let next = start + size;
     let cursor = match next {
         _ if next >= total && !endless => String::new(),
-        _ if start == 0 && options.has(Fault::EmptyCursor) => r#","nextCursor":"""#.to_owned(),
+        _ if start == 0 && options.faults.empty_cursor => r#","nextCursor":"""#.to_owned(),
         _ => format!(r#","nextCursor":"page:{next}""#),
     };
     Reply::Cacheable(format!(r#"{{"{}":[{}]{cursor}}}"#, listing.key, entries.join(",")))
 }
 
 fn page_size(options: &Options) -> Option<usize> {
-    let needed = if options.has(Fault::EndlessPages) {
+    let needed = if options.faults.endless_pages {
         Some(ENTRIES_OF_ENDLESS_PAGE)
     } else {
-        options.has(Fault::EmptyCursor).then_some(ENTRIES_BEFORE_EMPTY_CURSOR)
+        options.faults.empty_cursor.then_some(ENTRIES_BEFORE_EMPTY_CURSOR)
     };
     options.page.or(needed)
 }
@@ -154,7 +154,7 @@ pub(super) fn read(request: &Request) -> Reply {
         Some(content) => Reply::Cacheable(json!({ "contents": [content] }).to_string()),
         None => {
             // The code that the older era has for this is forbidden in the newer one.
-            let code = if request.speaks == Speaks::Legacy { -32002 } else { INVALID_PARAMS };
+            let code = if request.era == RequestEra::Legacy { -32002 } else { INVALID_PARAMS };
             Failure::new(code, "resource not found").with(json!({ "uri": uri })).into()
         }
     }

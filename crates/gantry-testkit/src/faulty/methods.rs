@@ -1,12 +1,10 @@
 //! The method table: what each request of each era is answered with.
 
 use super::MODERN;
-use super::catalogue;
+use super::connection::Request;
+use super::era::RequestEra;
 use super::features::{self, Listing};
-use super::gate::Speaks;
-use super::link::Request;
-use super::options::Fault;
-use super::server::Wants;
+use super::server::Subscription;
 use super::tools;
 use super::wire::{Failure, METHOD_NOT_FOUND, Reply, SERVER_INFO_KEY, SUBSCRIPTION_KEY, note};
 use serde_json::{Value, json};
@@ -16,33 +14,33 @@ const INSTRUCTIONS: &str = "Instructions of the faulty server: call echo first."
 
 /// Answers a request that was admitted.
 pub(super) async fn answer(request: &Request) -> Reply {
-    match (request.method.as_str(), request.speaks) {
-        ("initialize", Speaks::Legacy) => initialize(request),
-        ("ping", Speaks::Legacy) => {
-            tokio::time::sleep(request.server().options.slow_ping).await;
+    match (request.method.as_str(), request.era) {
+        ("initialize", RequestEra::Legacy) => initialize(request),
+        ("ping", RequestEra::Legacy) => {
+            tokio::time::sleep(request.server().options.faults.slow_ping).await;
             done()
         }
-        ("logging/setLevel", Speaks::Legacy) => {
+        ("logging/setLevel", RequestEra::Legacy) => {
             let level = request.params.level.clone();
-            request.link.session.state.lock().unwrap().log_level = level;
+            request.connection.session.state.lock().unwrap().log_level = level;
             done()
         }
-        ("resources/subscribe", Speaks::Legacy) => {
+        ("resources/subscribe", RequestEra::Legacy) => {
             let uri = request.params.uri.clone();
-            request.link.session.state.lock().unwrap().subscriptions.insert(uri);
+            request.connection.session.state.lock().unwrap().subscriptions.insert(uri);
             done()
         }
-        ("resources/unsubscribe", Speaks::Legacy) => {
-            request.link.session.state.lock().unwrap().subscriptions.remove(&request.params.uri);
+        ("resources/unsubscribe", RequestEra::Legacy) => {
+            request.connection.session.state.lock().unwrap().subscriptions.remove(&request.params.uri);
             done()
         }
-        ("server/discover", Speaks::Modern) => {
-            tokio::time::sleep(request.server().options.slow_ping).await;
+        ("server/discover", RequestEra::Modern) => {
+            tokio::time::sleep(request.server().options.faults.slow_ping).await;
             discover(request)
         }
-        ("subscriptions/listen", Speaks::Modern) => listen(request).await,
+        ("subscriptions/listen", RequestEra::Modern) => listen(request).await,
         ("tools/list", _) => {
-            features::page(request, &Listing::new("tools", catalogue::tools(request.server())))
+            features::page(request, &Listing::new("tools", tools::definitions(request.server())))
         }
         ("tools/call", _) => tools::call(request).await,
         ("resources/list", _) => features::page(request, &features::resources(request.server())),
@@ -60,7 +58,7 @@ fn done() -> Reply {
 }
 
 fn initialize(request: &Request) -> Reply {
-    let session = &request.link.session;
+    let session = &request.connection.session;
     let version = session.state.lock().unwrap().version.clone();
     let mut capabilities = capabilities();
     capabilities["logging"] = json!({});
@@ -70,9 +68,9 @@ fn initialize(request: &Request) -> Reply {
         "serverInfo": server_info(),
         "instructions": instructions(request),
     });
-    // Over HTTP the outlet of this request is none for news; there the GET stream listens.
-    if request.link.loss == super::link::Loss::Disconnected {
-        request.server().listen(request.link.outlet.clone(), Wants::Session(session.clone()));
+    // Over HTTP the sender of this request is none for news; there the GET stream listens.
+    if request.connection.on_disconnect == super::connection::OnDisconnect::Disconnected {
+        request.server().listen(request.connection.sender.clone(), Subscription::Session(session.clone()));
     }
     Reply::Result(result.to_string())
 }
@@ -87,14 +85,14 @@ fn discover(request: &Request) -> Reply {
     Reply::Cacheable(result.to_string())
 }
 
-/// Stays open until somebody ends it.
+/// Stays open until it is cancelled or its connection is gone.
 async fn listen(request: &Request) -> Reply {
     let filter = request.params.notifications.clone();
     let id: Value = serde_json::from_str(&request.id).unwrap_or_default();
     let granted = json!({ "_meta": { SUBSCRIPTION_KEY: id }, "notifications": filter });
     let granted = note("notifications/subscriptions/acknowledged", &granted);
-    let wants = Wants::Filter { filter, id, ended: request.token.clone() };
-    request.server().listen_after(granted, request.link.outlet.clone(), wants).await;
+    let subscription = Subscription::Filter { filter, id, ended: request.token.clone() };
+    request.server().listen_after(granted, request.connection.sender.clone(), subscription).await;
     request.stopped().await;
     Reply::Silence
 }
@@ -115,6 +113,6 @@ fn server_info() -> Value {
 
 fn instructions(request: &Request) -> String {
     let options = &request.server().options;
-    let hidden = if options.has(Fault::Poison) { catalogue::poison::hidden() } else { String::new() };
+    let hidden = if options.faults.poison { tools::special::hidden_order() } else { String::new() };
     format!("{}{hidden}", options.instructions.as_deref().unwrap_or(INSTRUCTIONS))
 }

@@ -18,7 +18,7 @@ pub struct Faulty {
 }
 
 impl Faulty {
-    /// The program, for whoever starts it over stdio.
+    /// The program, to be started over stdio.
     #[must_use]
     pub fn program() -> PathBuf {
         executable("faulty")

@@ -1,7 +1,7 @@
 //! What all connections share, and what one session remembers.
 
 use super::exit;
-use super::options::{Fault, Options};
+use super::options::Options;
 use super::wire::{SUBSCRIPTION_KEY, note};
 use serde_json::{Value, json};
 use std::collections::{BTreeSet, HashMap};
@@ -29,7 +29,7 @@ pub(super) enum Frame {
 }
 
 /// Where what belongs to a request, or to a whole connection, goes.
-pub(super) type Outlet = mpsc::Sender<Frame>;
+pub(super) type FrameSender = mpsc::Sender<Frame>;
 
 /// The server behind all connections.
 #[derive(Debug)]
@@ -78,15 +78,15 @@ pub(super) struct State {
     pub(super) subscriptions: BTreeSet<String>,
 }
 
-/// Somebody who wants to know of changes.
+/// A client that is told of changes.
 #[derive(Debug)]
 struct Listener {
-    outlet: Outlet,
-    wants: Wants,
+    sender: FrameSender,
+    subscription: Subscription,
 }
 
 #[derive(Debug)]
-pub(super) enum Wants {
+pub(super) enum Subscription {
     /// What the session has subscribed to, and every changed list.
     Session(Arc<Session>),
     /// What `subscriptions/listen` asked for, the id of that request, and whether it has ended.
@@ -117,7 +117,7 @@ impl Change<'_> {
 impl Server {
     pub(super) fn new(options: Options) -> Self {
         Self {
-            definition: AtomicU64::new(options.definition_version.unwrap_or(1)),
+            definition: AtomicU64::new(options.definition_version),
             options,
             grown: Grown::default(),
             n_sessions: AtomicU64::new(0),
@@ -131,17 +131,17 @@ impl Server {
 
     /// Waits until messages may be read.
     pub(super) async fn ready(&self) {
-        let wait = self.options.start_after.saturating_sub(self.started.elapsed());
+        let wait = self.options.faults.start_after.saturating_sub(self.started.elapsed());
         tokio::time::sleep(wait).await;
     }
 
-    /// Whether a message, by its method, is never answered. Some server dies of it instead.
+    /// Whether a message, by its method, is never answered. With `--exit-on-discover` the process ends.
     pub(super) fn is_mute(&self, method: Option<&str>) -> bool {
         let discovers = method == Some("server/discover");
-        if discovers && self.options.has(Fault::ExitOnDiscover) {
+        if discovers && self.options.faults.exit_on_discover {
             exit(4, "it was told to exit on server/discover");
         }
-        self.options.has(Fault::NeverStart) || (discovers && self.options.has(Fault::SilentOnDiscover))
+        self.options.faults.never_start || (discovers && self.options.faults.silent_on_discover)
     }
 
     pub(super) fn open_session(&self) -> Arc<Session> {
@@ -158,37 +158,32 @@ impl Server {
         file.write_all(format!("{line}\n").as_bytes()).expect("the journal is written");
     }
 
-    /// Remembers somebody who wants to know of changes.
-    pub(super) fn listen(&self, outlet: Outlet, wants: Wants) {
+    /// Remembers a client that is to be told of changes.
+    pub(super) fn listen(&self, sender: FrameSender, subscription: Subscription) {
         let mut listeners = self.listeners.lock().unwrap();
-        listeners.retain(|listener| !listener.outlet.is_closed());
-        listeners.push(Listener { outlet, wants });
+        listeners.retain(|listener| !listener.sender.is_closed());
+        listeners.push(Listener { sender, subscription });
     }
 
-    /// The same, after a first word. Both happen as one, so that who has heard the word misses no change.
-    pub(super) async fn listen_after(&self, word: String, outlet: Outlet, wants: Wants) {
-        let Ok(place) = outlet.clone().reserve_owned().await else { return };
+    /// The same, after a first message. Both happen as one, so that a client which has the message misses no change.
+    pub(super) async fn listen_after(&self, word: String, sender: FrameSender, subscription: Subscription) {
+        let Ok(place) = sender.clone().reserve_owned().await else { return };
         let mut listeners = self.listeners.lock().unwrap();
         place.send(Frame::Note(word));
-        listeners.push(Listener { outlet, wants });
+        listeners.push(Listener { sender, subscription });
     }
 
-    /// Tells everybody who wants to know.
-    pub(super) async fn tell(&self, change: Change<'_>) {
-        let notes: Vec<(Outlet, String)> = {
-            let listeners = self.listeners.lock().unwrap();
-            let told = listeners
-                .iter()
-                .filter_map(|listener| Some((listener.outlet.clone(), listener.wants.note(change)?)));
-            told.collect()
-        };
-        for (outlet, note) in notes {
-            outlet.send(Frame::Note(note)).await.ok(); // Who is gone needs no news.
+    /// Sends a change to every client that has subscribed to it.
+    pub(super) async fn notify(&self, change: Change<'_>) {
+        let note = |of: &Listener| Some((of.sender.clone(), of.subscription.note(change)?));
+        let notes: Vec<_> = self.listeners.lock().unwrap().iter().filter_map(note).collect();
+        for (sender, note) in notes {
+            sender.send(Frame::Note(note)).await.ok(); // A client that is gone needs no news.
         }
     }
 }
 
-impl Wants {
+impl Subscription {
     fn note(&self, change: Change<'_>) -> Option<String> {
         let (method, key) = change.names();
         let mut params = match change {

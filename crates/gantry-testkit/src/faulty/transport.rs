@@ -15,17 +15,18 @@ use std::sync::atomic::Ordering;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::{TcpListener, TcpStream};
 
-/// Serves until the client of stdio, or whoever holds standard input, is gone.
+/// Serves until the client of stdio, or the process that holds standard input, is gone.
 pub(super) async fn serve(server: Arc<Server>) -> Result<()> {
-    if server.options.kind == Kind::Stdio {
+    let (kind, port) = server.options.transport();
+    if kind == Kind::Stdio {
         server.n_connections.fetch_add(1, Ordering::Relaxed);
         return lines::serve(&server, tokio::io::stdin(), tokio::io::stdout())
             .await
             .context("standard input or output broke");
     }
-    let listener = TcpListener::bind(("127.0.0.1", server.options.port)).await.context("cannot listen")?;
+    let listener = TcpListener::bind(("127.0.0.1", port)).await.context("cannot listen")?;
     let address = listener.local_addr()?;
-    let (scheme, path) = match server.options.kind {
+    let (scheme, path) = match kind {
         Kind::Stdio | Kind::Tcp => ("tcp", ""),
         Kind::Http => ("http", "/mcp"),
         Kind::Sse => ("http", "/sse"),
@@ -33,13 +34,13 @@ pub(super) async fn serve(server: Arc<Server>) -> Result<()> {
     };
     writeln!(std::io::stdout(), "{scheme}://{address}{path}")?;
     tokio::select! {
-        ended = accept(server, listener) => ended,
+        ended = accept(server, kind, listener) => ended,
         ended = until_input_ends() => ended,
     }
 }
 
-async fn accept(server: Arc<Server>, listener: TcpListener) -> Result<()> {
-    match server.options.kind {
+async fn accept(server: Arc<Server>, kind: Kind, listener: TcpListener) -> Result<()> {
+    match kind {
         Kind::Http => return http::serve(server, listener).await,
         Kind::Sse => return sse::serve(server, listener).await,
         Kind::Stdio | Kind::Tcp | Kind::Ws => {}
@@ -49,8 +50,8 @@ async fn accept(server: Arc<Server>, listener: TcpListener) -> Result<()> {
         connected(&server, &stream);
         let server = server.clone();
         tokio::spawn(async move {
-            // A connection that breaks is the client's affair; the next one is served all the same.
-            if server.options.kind == Kind::Ws {
+            // A connection that breaks is no failure of the server; the next one is served all the same.
+            if kind == Kind::Ws {
                 ws::serve(&server, stream).await.ok();
             } else {
                 let (reader, writer) = stream.into_split();

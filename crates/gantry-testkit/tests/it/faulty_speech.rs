@@ -1,7 +1,9 @@
 //! Without a fault the faulty server is a good one, in both eras.
 
 use crate::client::{Process, Wire as _, modern, text};
-use gantry_testkit::faulty::odd::{ODD_DEFINITION, ODD_HUGE_RESULT, ODD_RESULT, ODD_RESULT_MODERN};
+use gantry_testkit::faulty::lossless_samples::{
+    HUGE_NUMBER_RESULT, SAMPLE_DEFINITION, SAMPLE_RESULT, SAMPLE_RESULT_MODERN,
+};
 use gantry_testkit::faulty::{COLLIDING, LEGACY, LONG_NAME, MODERN, RESERVED};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -105,10 +107,13 @@ fn what_is_odd_is_on_the_wire_byte_for_byte() {
         server.next_text().expect("an answer")
     };
     let wrapped = |result: &str| format!(r#"{{"jsonrpc":"2.0","id":7,"result":{result}}}"#);
-    assert!(ask("tools/list", &json!({})).contains(ODD_DEFINITION));
-    assert_eq!(ask("tools/call", &json!({ "name": "odd" })), wrapped(ODD_RESULT));
-    assert_eq!(ask("tools/call", &json!({ "name": "odd-huge" })), wrapped(ODD_HUGE_RESULT));
-    assert_eq!(ask("tools/call", &modern(json!({ "name": "odd" }), &json!({}))), wrapped(ODD_RESULT_MODERN));
+    assert!(ask("tools/list", &json!({})).contains(SAMPLE_DEFINITION));
+    assert_eq!(ask("tools/call", &json!({ "name": "odd" })), wrapped(SAMPLE_RESULT));
+    assert_eq!(ask("tools/call", &json!({ "name": "odd-huge" })), wrapped(HUGE_NUMBER_RESULT));
+    assert_eq!(
+        ask("tools/call", &modern(json!({ "name": "odd" }), &json!({}))),
+        wrapped(SAMPLE_RESULT_MODERN)
+    );
 }
 
 #[test]

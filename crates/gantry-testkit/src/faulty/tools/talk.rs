@@ -1,13 +1,12 @@
 //! Tools that say something to the client, or ask it, before they answer.
 
-use super::super::gate::Speaks;
-use super::super::link::Request;
-use super::super::server::{Change, Frame, Outlet, Server};
+use super::super::connection::Request;
+use super::super::era::RequestEra;
+use super::super::server::{Frame, FrameSender, Server};
 use super::super::wire::{
     Failure, INVALID_PARAMS, LOG_LEVEL_KEY, MISSING_CAPABILITY, Reply, note, request as to_client,
 };
-use super::plain::sleep;
-use super::{Arguments, failed, text};
+use super::{Arguments, failed, text, work};
 use serde_json::{Value, json};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -15,67 +14,31 @@ use std::time::Duration;
 const LEVELS: [&str; 8] = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 
 /// Something only the client can answer.
-struct Question {
+pub(super) struct Question {
     capability: &'static str,
     method: &'static str,
     params: Value,
 }
 
-pub(super) async fn call(request: &Request, name: &str, arguments: &Arguments) -> Option<Reply> {
-    let server = request.server();
-    Some(match name {
-        "progress" => progress(request, arguments.steps, Duration::from_millis(arguments.ms)).await,
-        "log" => log(request, arguments).await,
-        "chatter" => chatter(request, arguments).await,
-        "ask" => ask(request, &elicitation(&arguments.text), arguments).await,
-        "sample" => ask(request, &sampling(&arguments.text), arguments).await,
-        "roots" => {
-            let roots = Question { capability: "roots", method: "roots/list", params: json!({}) };
-            ask(request, &roots, arguments).await
-        }
-        "grow" => {
-            let n = server.grown.tools.fetch_add(1, Ordering::Relaxed) + 1;
-            server.tell(Change::Tools).await;
-            text(&format!("grown-{n}"))
-        }
-        "grow-prompt" => {
-            let n = server.grown.prompts.fetch_add(1, Ordering::Relaxed) + 1;
-            server.tell(Change::Prompts).await;
-            text(&format!("grown-{n}"))
-        }
-        "grow-resource" => {
-            let n = server.grown.resources.fetch_add(1, Ordering::Relaxed) + 1;
-            server.tell(Change::Resources).await;
-            text(&format!("grown-{n}"))
-        }
-        "rug-pull" => {
-            let version = server.definition.fetch_add(1, Ordering::Relaxed) + 1;
-            server.tell(Change::Tools).await;
-            text(&format!("Definition {version}"))
-        }
-        "touch" => {
-            server.tell(Change::Resource(&arguments.uri)).await;
-            text("touched")
-        }
-        _ => return None,
-    })
-}
-
-fn elicitation(message: &str) -> Question {
+pub(super) fn elicitation(message: &str) -> Question {
     let schema =
         json!({ "type": "object", "properties": { "answer": { "type": "string" } }, "required": ["answer"] });
     let params = json!({ "message": message, "requestedSchema": schema });
     Question { capability: "elicitation", method: "elicitation/create", params }
 }
 
-fn sampling(prompt: &str) -> Question {
+pub(super) fn sampling(prompt: &str) -> Question {
     let message = json!({ "role": "user", "content": { "type": "text", "text": prompt } });
     let params = json!({ "messages": [message], "maxTokens": 100 });
     Question { capability: "sampling", method: "sampling/createMessage", params }
 }
 
-async fn progress(request: &Request, steps: u64, then: Duration) -> Reply {
-    let token = request.params.meta("progressToken");
+pub(super) fn roots() -> Question {
+    Question { capability: "roots", method: "roots/list", params: json!({}) }
+}
+
+pub(super) async fn progress(request: &Request, arguments: &Arguments) -> Reply {
+    let (token, steps) = (request.params.meta("progressToken"), arguments.steps);
     for step in 1..=steps {
         if !token.is_null() {
             let message = format!("step {step}");
@@ -84,18 +47,18 @@ async fn progress(request: &Request, steps: u64, then: Duration) -> Reply {
             request.send(Frame::Note(note("notifications/progress", &params))).await;
         }
     }
-    sleep(request, then, &format!("{steps} steps")).await
+    work(request, arguments.time(), &format!("{steps} steps")).await
 }
 
-/// Says what is right on the wire and far too much, before it answers or that long after.
-async fn chatter(request: &Request, arguments: &Arguments) -> Reply {
-    let (server, outlet) = (request.link.server.clone(), request.link.outlet.clone());
+/// Says far too much that is right on the wire, before it answers or that long after.
+pub(super) async fn chatter(request: &Request, arguments: &Arguments) -> Reply {
+    let (server, sender) = (request.connection.server.clone(), request.connection.sender.clone());
     let token = request.params.meta("progressToken");
-    let token = if token.is_null() { json!("nobody's") } else { token };
-    let (count, wait) = (arguments.notes.unwrap_or(u64::MAX), Duration::from_millis(arguments.ms));
+    let token = if token.is_null() { json!("unknown") } else { token };
+    let (count, wait) = (arguments.notes.unwrap_or(u64::MAX), arguments.time());
     let speaking = async move {
         tokio::time::sleep(wait).await;
-        speak(&server, &outlet, &token, count).await;
+        speak(&server, &sender, &token, count).await;
     };
     if wait > Duration::ZERO {
         tokio::spawn(speaking);
@@ -110,13 +73,13 @@ async fn chatter(request: &Request, arguments: &Arguments) -> Reply {
     }
 }
 
-/// Reports progress and logs, again and again, whether anybody wants it or not, until nobody is there any more.
-async fn speak(server: &Server, outlet: &Outlet, token: &Value, count: u64) {
+/// Reports progress and logs, again and again, wanted or not, until the client is gone.
+async fn speak(server: &Server, sender: &FrameSender, token: &Value, count: u64) {
     for n in 1..=count {
         let progress = json!({ "progressToken": token, "progress": n });
         let message = json!({ "level": "info", "logger": "faulty", "data": format!("chatter {n}") });
         for (method, params) in [("notifications/progress", progress), ("notifications/message", message)] {
-            if outlet.send(Frame::Note(note(method, &params))).await.is_err() {
+            if sender.send(Frame::Note(note(method, &params))).await.is_err() {
                 return;
             }
             server.n_chattered.fetch_add(1, Ordering::Relaxed);
@@ -124,13 +87,15 @@ async fn speak(server: &Server, outlet: &Outlet, token: &Value, count: u64) {
     }
 }
 
-async fn log(request: &Request, arguments: &Arguments) -> Reply {
+pub(super) async fn log(request: &Request, arguments: &Arguments) -> Reply {
     let level = if arguments.level.is_empty() { "info" } else { &arguments.level };
     let rank = |name: &str| LEVELS.iter().position(|level| *level == name);
     // The older era logs until it is told to be quieter, the newer one only when it is asked to.
-    let floor = match request.speaks {
-        Speaks::Legacy => Some(rank(&request.link.session.state.lock().unwrap().log_level).unwrap_or(0)),
-        Speaks::Modern => request.params.meta(LOG_LEVEL_KEY).as_str().and_then(rank),
+    let floor = match request.era {
+        RequestEra::Legacy => {
+            Some(rank(&request.connection.session.state.lock().unwrap().log_level).unwrap_or(0))
+        }
+        RequestEra::Modern => request.params.meta(LOG_LEVEL_KEY).as_str().and_then(rank),
     };
     let heard = floor.is_some_and(|floor| rank(level) >= Some(floor));
     if heard {
@@ -139,10 +104,10 @@ async fn log(request: &Request, arguments: &Arguments) -> Reply {
         if arguments.ms == 0 {
             request.send(message).await;
         } else {
-            let (outlet, time) = (request.link.outlet.clone(), Duration::from_millis(arguments.ms));
+            let (sender, time) = (request.connection.sender.clone(), arguments.time());
             tokio::spawn(async move {
                 tokio::time::sleep(time).await;
-                outlet.send(message).await.ok(); // Who is gone needs no news.
+                sender.send(message).await.ok(); // A client that is gone needs no news.
             });
         }
     }
@@ -150,15 +115,15 @@ async fn log(request: &Request, arguments: &Arguments) -> Reply {
 }
 
 /// Asks so many times, works on, and answers the last answer. The journal shows a call that ran twice.
-async fn ask(request: &Request, question: &Question, arguments: &Arguments) -> Reply {
+pub(super) async fn ask(request: &Request, arguments: &Arguments, question: Question) -> Reply {
     let rounds = arguments.rounds.unwrap_or(1);
-    let answer = match request.speaks {
-        Speaks::Legacy => ask_legacy(request, question, rounds).await,
-        Speaks::Modern => ask_modern(request, question, rounds),
+    let answer = match request.era {
+        RequestEra::Legacy => ask_legacy(request, &question, rounds).await,
+        RequestEra::Modern => ask_modern(request, &question, rounds),
     };
     match answer {
         Ok(answer) => {
-            let reply = sleep(request, Duration::from_millis(arguments.ms), &answer.to_string()).await;
+            let reply = work(request, arguments.time(), &answer.to_string()).await;
             if !matches!(reply, Reply::Silence) {
                 request.server().journal(&format!("{} ended", request.params.name));
             }
@@ -175,7 +140,7 @@ async fn ask_legacy(request: &Request, question: &Question, rounds: u64) -> Resu
     request.server().journal(&format!("{} begun", request.params.name));
     let mut answer = Value::Null;
     for _ in 0..rounds {
-        let (id, answered) = request.link.session.ask();
+        let (id, answered) = request.connection.session.ask();
         request.send(Frame::Note(to_client(&id, question.method, &question.params))).await;
         answer = tokio::select! {
             answer = answered => answer.unwrap_or_default(),

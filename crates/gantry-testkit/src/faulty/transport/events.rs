@@ -31,7 +31,7 @@ pub(super) fn stream(first: io::Result<Bytes>, frames: mpsc::Receiver<Frame>, un
 pub(super) enum Until {
     /// After the answer to its request.
     Answer,
-    /// When nobody can write to it any more.
+    /// When its last writer is gone.
     Dropped,
 }
 

@@ -1,9 +1,9 @@
 //! Streamable HTTP at `/mcp`, strict about headers: a client that forgets one learns it here.
 
-use super::super::gate::is_modern;
-use super::super::link::{Link, Loss};
-use super::super::options::{Era, Fault};
-use super::super::server::{Frame, QUEUED_FRAMES, Server, Session, Wants};
+use super::super::connection::{Connection, OnDisconnect};
+use super::super::era::is_modern;
+use super::super::options::Era;
+use super::super::server::{Frame, QUEUED_FRAMES, Server, Session, Subscription};
 use super::super::wire::{
     Failure, HEADER_MISMATCH, INVALID_PARAMS, METHOD_NOT_FOUND, MISSING_CAPABILITY, Message, Params,
     UNSUPPORTED_VERSION, VERSION_KEY,
@@ -54,7 +54,7 @@ pub(super) async fn serve(server: Arc<Server>, listener: TcpListener) -> Result<
 }
 
 async fn receive(State(sessions): State<Arc<Sessions>>, headers: HeaderMap, body: Bytes) -> Response {
-    if sessions.server.options.has(Fault::Refuse) {
+    if sessions.server.options.faults.refuse {
         let token = text(&headers, header::AUTHORIZATION.as_str()).unwrap_or_default();
         return plain(StatusCode::UNAUTHORIZED, format!("401 for token {token}"));
     }
@@ -64,7 +64,7 @@ async fn receive(State(sessions): State<Arc<Sessions>>, headers: HeaderMap, body
     };
     super::admit(&sessions.server, message.method.as_deref()).await;
     match sessions.route(&headers, &message) {
-        Ok((session, loss)) => sessions.exchange(session, loss, headers, message).await,
+        Ok((session, on_disconnect)) => sessions.exchange(session, on_disconnect, headers, message).await,
         Err(refused) => refusal(refused),
     }
 }
@@ -74,11 +74,11 @@ async fn listen(State(sessions): State<Arc<Sessions>>, headers: HeaderMap) -> Re
     super::admit(&sessions.server, None).await;
     match sessions.find(&headers) {
         Ok(session) => {
-            let (outlet, frames) = mpsc::channel(QUEUED_FRAMES);
-            sessions.server.listen(outlet, Wants::Session(session));
+            let (sender, frames) = mpsc::channel(QUEUED_FRAMES);
+            sessions.server.listen(sender, Subscription::Session(session));
             events::stream(Ok(Bytes::new()), frames, Until::Dropped)
         }
-        Err(_) if sessions.server.options.era == Era::Modern => {
+        Err(_) if sessions.server.options.era() == Era::Modern => {
             plain(StatusCode::METHOD_NOT_ALLOWED, String::new())
         }
         Err(refused) => refusal(refused),
@@ -93,7 +93,7 @@ async fn end(State(sessions): State<Arc<Sessions>>, headers: HeaderMap) -> Respo
 
 impl Sessions {
     /// Which session a message belongs to, and what a lost connection means to it.
-    fn route(&self, headers: &HeaderMap, message: &Message) -> Result<(Arc<Session>, Loss), Refusal> {
+    fn route(&self, headers: &HeaderMap, message: &Message) -> Result<(Arc<Session>, OnDisconnect), Refusal> {
         let accept = text(headers, header::ACCEPT.as_str()).unwrap_or_default();
         let all = ["application/json", "text/event-stream"].iter().all(|kind| accept.contains(kind));
         if !all && !accept.contains("*/*") {
@@ -104,18 +104,18 @@ impl Sessions {
         let raw = message.params.as_ref().map_or("{}", |raw| raw.get());
         let params: Params = serde_json::from_str(raw)
             .map_err(|error| (StatusCode::BAD_REQUEST, Failure::new(INVALID_PARAMS, error.to_string())))?;
-        let era = self.server.options.era;
+        let era = self.server.options.era();
         if era != Era::Legacy && is_modern(method, &params) {
             check_headers(headers, method, &params)?;
-            return Ok((self.none.clone(), Loss::Cancelled));
+            return Ok((self.none.clone(), OnDisconnect::Cancelled));
         }
         if era == Era::Modern {
-            return Ok((self.none.clone(), Loss::Cancelled)); // The gate has the words for it.
+            return Ok((self.none.clone(), OnDisconnect::Cancelled)); // The era has the words for it.
         }
         if method == "initialize" {
-            return Ok((self.server.open_session(), Loss::Nothing));
+            return Ok((self.server.open_session(), OnDisconnect::Nothing));
         }
-        self.find(headers).map(|session| (session, Loss::Nothing))
+        self.find(headers).map(|session| (session, OnDisconnect::Nothing))
     }
 
     /// The session that the headers name, if it is open and its version is named too.
@@ -141,22 +141,28 @@ impl Sessions {
     async fn exchange(
         &self,
         session: Arc<Session>,
-        loss: Loss,
+        on_disconnect: OnDisconnect,
         headers: HeaderMap,
         message: Message,
     ) -> Response {
         let opens = message.method.as_deref() == Some("initialize");
         let is_request = message.method.is_some() && message.id.is_some();
-        let (outlet, mut frames) = mpsc::channel(QUEUED_FRAMES);
+        let (sender, mut frames) = mpsc::channel(QUEUED_FRAMES);
         let headers = Arc::new(headers_as_json(&headers));
-        let link = Link { server: self.server.clone(), session: session.clone(), outlet, loss, headers };
-        link.receive(message).await;
-        drop(link);
+        let connection = Connection {
+            server: self.server.clone(),
+            session: session.clone(),
+            sender,
+            on_disconnect,
+            headers,
+        };
+        connection.receive(message).await;
+        drop(connection);
         if !is_request {
             return plain(StatusCode::ACCEPTED, String::new());
         }
         let mut response = match frames.recv().await {
-            Some(Frame::Answer(text, code)) => json(status(code, loss), text),
+            Some(Frame::Answer(text, code)) => json(status(code, on_disconnect), text),
             Some(frame) => events::stream(events::event(frame), frames, Until::Answer),
             None => events::stream(Ok(Bytes::new()), frames, Until::Answer),
         };
@@ -197,9 +203,9 @@ fn decoded(value: &str) -> String {
 }
 
 /// The status of an answer: legacy errors are answers like any other, some modern ones are not.
-fn status(code: Option<i64>, loss: Loss) -> StatusCode {
+fn status(code: Option<i64>, on_disconnect: OnDisconnect) -> StatusCode {
     match code {
-        Some(METHOD_NOT_FOUND) if loss == Loss::Cancelled => StatusCode::NOT_FOUND,
+        Some(METHOD_NOT_FOUND) if on_disconnect == OnDisconnect::Cancelled => StatusCode::NOT_FOUND,
         Some(UNSUPPORTED_VERSION | MISSING_CAPABILITY | HEADER_MISMATCH) => StatusCode::BAD_REQUEST,
         _ => StatusCode::OK,
     }

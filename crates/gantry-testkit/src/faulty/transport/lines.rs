@@ -1,7 +1,7 @@
 //! One message a line: stdio and TCP.
 
-use super::super::link::{Link, Loss};
-use super::super::server::{Frame, QUEUED_FRAMES, Server};
+use super::super::connection::Connection;
+use super::super::server::{Frame, Server};
 use serde_json::json;
 use std::io;
 use std::sync::Arc;
@@ -19,26 +19,19 @@ where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
-    let (outlet, frames) = mpsc::channel(QUEUED_FRAMES);
-    let link = Link {
-        server: server.clone(),
-        session: server.open_session(),
-        outlet,
-        loss: Loss::Disconnected,
-        headers: Arc::new(json!({})),
-    };
+    let (connection, frames) = Connection::open(server, json!({}));
     tokio::select! {
-        ended = read(&link, reader) => ended,
+        ended = read(&connection, reader) => ended,
         ended = write(writer, frames) => ended,
     }
 }
 
-async fn read<R: AsyncRead + Unpin>(link: &Link, reader: R) -> io::Result<()> {
-    link.server.ready().await;
+async fn read<R: AsyncRead + Unpin>(connection: &Connection, reader: R) -> io::Result<()> {
+    connection.server.ready().await;
     let mut reader = BufReader::new(reader);
     let mut line = Vec::new();
     while (&mut reader).take(LINE_BYTES).read_until(b'\n', &mut line).await? > 0 {
-        link.receive_text(&line).await;
+        connection.receive_text(&line).await;
         line.clear();
     }
     Ok(())

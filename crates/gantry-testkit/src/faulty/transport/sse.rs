@@ -1,7 +1,7 @@
 //! The older HTTP+SSE: a GET holds the stream, POSTs bring the messages.
 
-use super::super::link::{Link, Loss};
-use super::super::server::{QUEUED_FRAMES, Server};
+use super::super::connection::Connection;
+use super::super::server::Server;
 use super::events::{self, Until};
 use super::http::headers_as_json;
 use anyhow::{Context as _, Result};
@@ -17,13 +17,12 @@ use serde_json::json;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use tokio::net::TcpListener;
-use tokio::sync::mpsc;
 
 /// The server, and the streams by their sessions' numbers.
 #[derive(Debug)]
 struct Streams {
     server: Arc<Server>,
-    links: Mutex<HashMap<u64, Link>>,
+    connections: Mutex<HashMap<u64, Connection>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -34,7 +33,7 @@ struct Address {
 pub(super) async fn serve(server: Arc<Server>, listener: TcpListener) -> Result<()> {
     let counting = server.clone();
     let listener = listener.tap_io(move |stream| super::connected(&counting, stream));
-    let streams = Arc::new(Streams { server, links: Mutex::default() });
+    let streams = Arc::new(Streams { server, connections: Mutex::default() });
     let app = Router::new().route("/sse", get(open)).route("/messages", post(receive));
     let app = app.layer(DefaultBodyLimit::max(super::BODY_BYTES)).with_state(streams);
     axum::serve(listener, app).await.context("the server stopped serving")
@@ -42,14 +41,11 @@ pub(super) async fn serve(server: Arc<Server>, listener: TcpListener) -> Result<
 
 async fn open(State(streams): State<Arc<Streams>>) -> Response {
     super::admit(&streams.server, None).await;
-    let (outlet, frames) = mpsc::channel(QUEUED_FRAMES);
-    let session = streams.server.open_session();
-    let number = session.number;
-    let headers = Arc::new(json!({}));
-    let link = Link { server: streams.server.clone(), session, outlet, loss: Loss::Disconnected, headers };
-    let mut links = streams.links.lock().unwrap();
-    links.retain(|_, link| !link.outlet.is_closed());
-    links.insert(number, link);
+    let (connection, frames) = Connection::open(&streams.server, json!({}));
+    let number = connection.session.number;
+    let mut connections = streams.connections.lock().unwrap();
+    connections.retain(|_, connection| !connection.sender.is_closed());
+    connections.insert(number, connection);
     let endpoint = format!("event: endpoint\ndata: /messages?session={number}\n\n");
     events::stream(Ok(endpoint.into()), frames, Until::Dropped)
 }
@@ -60,11 +56,11 @@ async fn receive(
     headers: HeaderMap,
     body: Bytes,
 ) -> (StatusCode, &'static str) {
-    let link = streams.links.lock().unwrap().get(&address.session).cloned();
-    let Some(link) = link.filter(|link| !link.outlet.is_closed()) else {
+    let connection = streams.connections.lock().unwrap().get(&address.session).cloned();
+    let Some(connection) = connection.filter(|connection| !connection.sender.is_closed()) else {
         return (StatusCode::NOT_FOUND, "there is no such session");
     };
-    let link = Link { headers: Arc::new(headers_as_json(&headers)), ..link };
-    link.receive_text(&body).await;
+    let connection = Connection { headers: Arc::new(headers_as_json(&headers)), ..connection };
+    connection.receive_text(&body).await;
     (StatusCode::ACCEPTED, "Accepted")
 }

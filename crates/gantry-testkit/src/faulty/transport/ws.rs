@@ -1,7 +1,7 @@
 //! One message a WebSocket frame, under the subprotocol `mcp`.
 
-use super::super::link::{Link, Loss};
-use super::super::server::{Frame, QUEUED_FRAMES, Server};
+use super::super::connection::Connection;
+use super::super::server::{Frame, Server};
 use super::http::headers_as_json;
 use anyhow::Result;
 use futures_util::stream::{SplitSink, SplitStream};
@@ -24,26 +24,19 @@ type Socket = WebSocketStream<TcpStream>;
 pub(super) async fn serve(server: &Arc<Server>, stream: TcpStream) -> Result<()> {
     let mut headers = Value::Null;
     let socket = tokio_tungstenite::accept_hdr_async(stream, Handshake(&mut headers)).await?;
-    let (outlet, frames) = mpsc::channel(QUEUED_FRAMES);
-    let link = Link {
-        server: server.clone(),
-        session: server.open_session(),
-        outlet,
-        loss: Loss::Disconnected,
-        headers: Arc::new(headers),
-    };
+    let (connection, frames) = Connection::open(server, headers);
     let (sink, messages) = socket.split();
     tokio::select! {
-        ended = read(&link, messages) => ended,
+        ended = read(&connection, messages) => ended,
         ended = write(sink, frames) => ended,
     }
 }
 
-async fn read(link: &Link, mut messages: SplitStream<Socket>) -> Result<()> {
-    link.server.ready().await;
+async fn read(connection: &Connection, mut messages: SplitStream<Socket>) -> Result<()> {
+    connection.server.ready().await;
     while let Some(message) = messages.next().await.transpose()? {
         match message {
-            Message::Text(text) => link.receive_text(text.as_bytes()).await,
+            Message::Text(text) => connection.receive_text(text.as_bytes()).await,
             Message::Close(_) => return Ok(()),
             Message::Binary(_) | Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => {}
         }

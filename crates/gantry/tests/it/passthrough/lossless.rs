@@ -2,7 +2,7 @@
 //! both directions and for clients of both eras.
 
 use super::{Rig, Talk, elements, faulty, in_order, parsed, raw, without};
-use gantry_testkit::faulty::odd::{ODD_DEFINITION, ODD_HUGE_RESULT, ODD_RESULT};
+use gantry_testkit::faulty::lossless_samples::{HUGE_NUMBER_RESULT, SAMPLE_DEFINITION, SAMPLE_RESULT};
 use serde_json::{Value, json};
 
 /// A server of each era.
@@ -20,7 +20,7 @@ fn ups_2_an_unusual_definition_is_listed_member_for_member_but_for_its_name() {
             let name = format!("\"{server}__odd\"");
             let listed = tools.iter().find(|tool| raw(tool, &["name"]) == name).expect("it is listed");
             // Blanks between members are the one thing that may go.
-            let expected = in_order(&ODD_DEFINITION.replace("\"odd\"", &name));
+            let expected = in_order(&SAMPLE_DEFINITION.replace("\"odd\"", &name));
             assert_eq!(in_order(listed), expected, "{era} {server}");
         }
     }
@@ -30,7 +30,7 @@ fn ups_2_an_unusual_definition_is_listed_member_for_member_but_for_its_name() {
 fn srv_1_an_unusual_result_reaches_a_client_of_the_same_era_byte_for_byte() {
     let rig = rig();
     let mut client = rig.legacy();
-    for (tool, expected) in [("odd", ODD_RESULT), ("odd-huge", ODD_HUGE_RESULT)] {
+    for (tool, expected) in [("odd", SAMPLE_RESULT), ("odd-huge", HUGE_NUMBER_RESULT)] {
         let answer = client.ask_raw("tools/call", &format!(r#"{{"name":"old__{tool}","arguments":{{}}}}"#));
         assert_eq!(raw(&answer, &["result"]), expected);
     }
@@ -43,7 +43,7 @@ fn srv_1_an_unusual_result_keeps_every_member_in_the_other_era() {
     let own = ["resultType", "_meta"];
     for (era, mut client) in [("legacy", rig.legacy()), ("modern", rig.modern())] {
         for server in ["old", "new"] {
-            for (tool, sent) in [("odd", ODD_RESULT), ("odd-huge", ODD_HUGE_RESULT)] {
+            for (tool, sent) in [("odd", SAMPLE_RESULT), ("odd-huge", HUGE_NUMBER_RESULT)] {
                 let call = format!(r#"{{"name":"{server}__{tool}","arguments":{{}}}}"#);
                 let answer = client.ask_raw("tools/call", &call);
                 let result = raw(&answer, &["result"]);

@@ -1,6 +1,6 @@
 //! Which era a request belongs to, and whether this server takes it.
 
-use super::options::{Era, Fault, Options};
+use super::options::{Era, Options};
 use super::server::State;
 use super::wire::{CAPABILITIES_KEY, Failure, INVALID_PARAMS, Params, UNSUPPORTED_VERSION, VERSION_KEY};
 use super::{LEGACY, MODERN};
@@ -11,7 +11,7 @@ const LEGACY_VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", LE
 
 /// What one request is spoken in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Speaks {
+pub(super) enum RequestEra {
     Legacy,
     Modern,
 }
@@ -27,12 +27,12 @@ pub(super) fn admit(
     state: &mut State,
     method: &str,
     params: &Params,
-) -> Result<Speaks, Failure> {
+) -> Result<RequestEra, Failure> {
     let modern = is_modern(method, params);
-    match options.era {
+    match options.era() {
         Era::Modern | Era::Dual if modern => {
-            state.latched |= options.has(Fault::Latch);
-            check_modern(params).map(|()| Speaks::Modern)
+            state.latched |= options.faults.latch;
+            check_modern(params).map(|()| RequestEra::Modern)
         }
         Era::Modern if method == "initialize" => Err(unsupported(&params.protocol_version)),
         Era::Modern => Err(Failure::new(INVALID_PARAMS, format!("`_meta` lacks {VERSION_KEY}"))),
@@ -49,7 +49,7 @@ fn admit_legacy(
     state: &mut State,
     method: &str,
     params: &Params,
-) -> Result<Speaks, Failure> {
+) -> Result<RequestEra, Failure> {
     match method {
         "initialize" => {
             state.version = Some(negotiate(options, &params.protocol_version));
@@ -62,7 +62,7 @@ fn admit_legacy(
         }
         _ => {}
     }
-    Ok(Speaks::Legacy)
+    Ok(RequestEra::Legacy)
 }
 
 fn negotiate(options: &Options, asked: &str) -> String {

@@ -1,27 +1,28 @@
 //! One message on its way in, and the request that it may be.
 
-use super::gate::{self, Speaks};
+use super::era::{self, RequestEra};
 use super::methods;
-use super::server::{Frame, Outlet, Server, Session};
+use super::server::{Frame, FrameSender, QUEUED_FRAMES, Server, Session};
 use super::wire::{CAPABILITIES_KEY, Failure, INVALID_PARAMS, Message, Params, Reply};
 use serde_json::Value;
 use std::sync::Arc;
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 /// Where a message came from and where its answer goes.
 #[derive(Debug, Clone)]
-pub(super) struct Link {
+pub(super) struct Connection {
     pub(super) server: Arc<Server>,
     pub(super) session: Arc<Session>,
-    pub(super) outlet: Outlet,
-    pub(super) loss: Loss,
+    pub(super) sender: FrameSender,
+    pub(super) on_disconnect: OnDisconnect,
     /// The HTTP headers it came with; empty elsewhere.
     pub(super) headers: Arc<Value>,
 }
 
-/// What it means for a running request that its outlet is gone.
+/// What it means for a running request that its sender is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Loss {
+pub(super) enum OnDisconnect {
     /// The connection is gone.
     Disconnected,
     /// The client has cancelled: the rule of modern HTTP.
@@ -33,8 +34,8 @@ pub(super) enum Loss {
 /// A request while it is being answered.
 #[derive(Debug)]
 pub(super) struct Request {
-    pub(super) link: Link,
-    pub(super) speaks: Speaks,
+    pub(super) connection: Connection,
+    pub(super) era: RequestEra,
     pub(super) method: String,
     /// As JSON text.
     pub(super) id: String,
@@ -44,7 +45,20 @@ pub(super) struct Request {
     pub(super) token: CancellationToken,
 }
 
-impl Link {
+impl Connection {
+    /// A connection of a new session that ends with it, and what is to be written on it.
+    pub(super) fn open(server: &Arc<Server>, headers: Value) -> (Self, mpsc::Receiver<Frame>) {
+        let (sender, frames) = mpsc::channel(QUEUED_FRAMES);
+        let connection = Self {
+            server: Arc::clone(server),
+            session: server.open_session(),
+            sender,
+            on_disconnect: OnDisconnect::Disconnected,
+            headers: Arc::new(headers),
+        };
+        (connection, frames)
+    }
+
     /// Takes a message from a transport that only knows text; blanks between messages are none.
     pub(super) async fn receive_text(&self, text: &[u8]) {
         if text.trim_ascii().is_empty() {
@@ -84,14 +98,14 @@ impl Link {
         };
         let admitted = {
             let mut state = self.session.state.lock().unwrap();
-            gate::admit(&self.server.options, &mut state, &method, &params)
+            era::admit(&self.server.options, &mut state, &method, &params)
         };
-        let speaks = match admitted {
-            Ok(speaks) => speaks,
+        let era = match admitted {
+            Ok(era) => era,
             Err(failure) => return self.refuse(&id, failure).await,
         };
         let token = self.session.begin(&id);
-        let request = Request { link: self.clone(), speaks, method, id, params, raw_params, token };
+        let request = Request { connection: self.clone(), era, method, id, params, raw_params, token };
         tokio::spawn(request.run());
     }
 
@@ -104,36 +118,36 @@ impl Link {
 
     async fn refuse(&self, id: &str, failure: Failure) {
         let frame = Frame::Answer(failure.answer(id), Some(failure.code));
-        self.outlet.send(frame).await.ok(); // Who is gone needs no answer.
+        self.sender.send(frame).await.ok(); // A client that is gone needs no answer.
     }
 }
 
 impl Request {
     async fn run(self) {
         let reply = methods::answer(&self).await;
-        self.link.session.end(&self.id);
-        if let Some(text) = reply.answer(&self.id, self.speaks == Speaks::Modern) {
+        self.connection.session.end(&self.id);
+        if let Some(text) = reply.answer(&self.id, self.era == RequestEra::Modern) {
             self.send(Frame::Answer(text, reply.code())).await;
         }
     }
 
     pub(super) fn server(&self) -> &Server {
-        &self.link.server
+        &self.connection.server
     }
 
     /// Sends something that belongs to this request.
     pub(super) async fn send(&self, frame: Frame) {
-        self.link.outlet.send(frame).await.ok(); // Who is gone needs nothing.
+        self.connection.sender.send(frame).await.ok(); // A client that is gone needs nothing.
     }
 
-    /// Waits until nobody wants the answer any more, and says why.
+    /// Waits until the answer is not wanted any more, and says why.
     pub(super) async fn stopped(&self) -> &'static str {
         let lost = async {
-            self.link.outlet.closed().await;
-            match self.link.loss {
-                Loss::Disconnected => "disconnected",
-                Loss::Cancelled => "cancelled",
-                Loss::Nothing => std::future::pending().await,
+            self.connection.sender.closed().await;
+            match self.connection.on_disconnect {
+                OnDisconnect::Disconnected => "disconnected",
+                OnDisconnect::Cancelled => "cancelled",
+                OnDisconnect::Nothing => std::future::pending().await,
             }
         };
         tokio::select! {
@@ -144,9 +158,9 @@ impl Request {
 
     /// Whether the client declared a capability.
     pub(super) fn client_has(&self, capability: &str) -> bool {
-        let declared = match self.speaks {
-            Speaks::Legacy => self.link.session.state.lock().unwrap().capabilities.clone(),
-            Speaks::Modern => self.params.meta(CAPABILITIES_KEY),
+        let declared = match self.era {
+            RequestEra::Legacy => self.connection.session.state.lock().unwrap().capabilities.clone(),
+            RequestEra::Modern => self.params.meta(CAPABILITIES_KEY),
         };
         declared.get(capability).is_some()
     }
