@@ -8,7 +8,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 /// How long an answer may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Bytes of an answer's body; a longer one is not ours.
 const BODY_BYTES: u64 = 64 * 1024 * 1024;
@@ -28,7 +28,7 @@ impl Connection {
     pub fn open(address: SocketAddr) -> io::Result<Self> {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
         Ok(Self { stream: BufReader::new(stream), address })
     }
 
@@ -53,9 +53,10 @@ impl Connection {
             if line.is_empty() {
                 break;
             }
-            let (name, value) = line.split_once(':').ok_or_else(|| malformed("no header"))?;
-            let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_invalid| malformed("no name"))?;
-            let value = HeaderValue::from_str(value.trim()).map_err(|_invalid| malformed("no value"))?;
+            let pair = line.split_once(':').and_then(|(name, value)| {
+                Some((name.parse::<HeaderName>().ok()?, value.trim().parse::<HeaderValue>().ok()?))
+            });
+            let (name, value) = pair.ok_or_else(|| malformed("no header"))?;
             headers.append(name, value);
         }
         let length = headers.get(http::header::CONTENT_LENGTH);
@@ -80,15 +81,14 @@ impl Connection {
         headers: &[(&str, &str)],
         body: &[u8],
     ) -> io::Result<Answer> {
-        let mut head = format!("{method} {path} HTTP/1.1\r\nhost: {}\r\n", self.address);
+        let mut bytes = format!("{method} {path} HTTP/1.1\r\nhost: {}\r\n", self.address).into_bytes();
         if !body.is_empty() {
-            head.push_str(&format!("content-length: {}\r\n", body.len()));
+            write!(bytes, "content-length: {}\r\n", body.len())?;
         }
         for (name, value) in headers {
-            head.push_str(&format!("{name}: {value}\r\n"));
+            write!(bytes, "{name}: {value}\r\n")?;
         }
-        head.push_str("\r\n");
-        let mut bytes = head.into_bytes();
+        bytes.extend_from_slice(b"\r\n");
         bytes.extend_from_slice(body);
         self.send(&bytes)?;
         self.answer()

@@ -1,10 +1,11 @@
-//! Stand-ins for the tools by which agents start agents, as far as the rules about them can be shown without a model: a
-//! spawned agent makes the calls that it is told to.
+//! The tools by which agents start agents, as far as the rules about them can be shown without a model: a spawned agent
+//! makes the calls that are listed in the arguments.
 
-use gantry_core::error::{CallFailure, ErrorCode, ToolError};
+use crate::provider::{fault, tool};
+use gantry_core::error::CallFailure;
 use gantry_core::names::Style;
 use gantry_core::pattern::Pattern;
-use gantry_core::tool::{Annotations, ApprovalRule, Origin, ToolKind, ToolSpec};
+use gantry_core::tool::{Origin, ToolKind, ToolSpec};
 use gantry_core::{CallRequest, Permit};
 use gantry_provider::{BoxFuture, CallContext, Provider, RawOutput};
 use gantry_runtime::PipelineContext;
@@ -22,12 +23,12 @@ pub struct Coordination {
 struct Spawn {
     agent: String,
     #[serde(default)]
-    calls: Vec<Wanted>,
+    calls: Vec<Call>,
     narrow: Option<Vec<String>>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Wanted {
+struct Call {
     tool: String,
     arguments: Option<Box<serde_json::value::RawValue>>,
 }
@@ -40,7 +41,7 @@ impl Default for Coordination {
 }
 
 impl Coordination {
-    /// Lets the agent see its tools and make its calls, and tells what came of them.
+    /// Lets the agent see its tools and make its calls, and returns their replies.
     async fn spawn(&self, cx: &CallContext, arguments: &str) -> Result<RawOutput, CallFailure> {
         let spawn: Spawn = serde_json::from_str(arguments).map_err(|error| fault(&error.to_string()))?;
         let cx = &PipelineContext::from_provider(cx).ok_or_else(|| fault("no engine"))?;
@@ -52,18 +53,18 @@ impl Coordination {
         let tools: Vec<&str> = toolset.tools().map(|tool| &*tool.name).collect();
         let names: Vec<&str> = toolset.entries().map(|entry| entry.name).collect();
         let mut replies = Vec::new();
-        for wanted in spawn.calls {
-            let arguments = wanted.arguments.map(|raw| raw.get().into());
-            let request = CallRequest { tool: wanted.tool, arguments, ..CallRequest::default() };
+        for call in spawn.calls {
+            let arguments = call.arguments.map(|raw| raw.get().into());
+            let request = CallRequest { tool: call.tool, arguments, ..CallRequest::default() };
             let reply = runtime.call(cx.child_in_session(&child), request).await.to_json();
             replies.push(serde_json::from_str::<Value>(&reply).unwrap_or_default());
         }
         let depth = child.place().depth;
-        let told = json!({
+        let outcome = json!({
             "agent": spawn.agent, "depth": depth, "tools": tools, "names": names, "replies": replies,
         });
         runtime.close_session(&child).await;
-        Ok(RawOutput::Json(told.to_string()))
+        Ok(RawOutput::Json(outcome.to_string()))
     }
 }
 
@@ -77,7 +78,11 @@ impl Provider for Coordination {
     }
 
     fn tools(&self) -> Vec<ToolSpec> {
-        ["spawn_agents", "list_available_agents"].map(tool).into()
+        // What agents that are started do has effects; to list them has none.
+        vec![
+            tool("spawn_agents", Some(false), json!({})),
+            tool("list_available_agents", Some(true), json!({})),
+        ]
     }
 
     fn execute<'a>(
@@ -93,24 +98,5 @@ impl Provider for Coordination {
             let runtime = cx.session.runtime().ok_or_else(|| fault("no runtime"))?;
             Ok(RawOutput::Json(json!({ "agents": runtime.agents() }).to_string()))
         })
-    }
-}
-
-fn fault(message: &str) -> CallFailure {
-    CallFailure::without_effect(ToolError::new(ErrorCode::ExecutionError, message))
-}
-
-fn tool(name: &str) -> ToolSpec {
-    ToolSpec {
-        name: name.into(),
-        title: None,
-        description: format!("The test tool {name}"),
-        input_schema: json!({ "type": "object" }).into(),
-        output_schema: None,
-        // What agents that are started do has effects; to list them has none.
-        annotations: Annotations { read_only_hint: Some(name != "spawn_agents"), ..Annotations::default() },
-        approval_rule: ApprovalRule::Never,
-        raw: None,
-        target: None,
     }
 }

@@ -1,4 +1,4 @@
-//! A web service on this machine that tells what it received, for tests of REST tools.
+//! A web service on this machine that answers with what it received, for tests of REST tools.
 //!
 //! Any path answers with the request as JSON: `method`, `path` and `query` as they came (still encoded), `headers` as
 //! lists, `cookies` as pairs, and `body`. A few paths do something else; [`special`] has them. The
@@ -12,6 +12,7 @@ mod token;
 pub use hang_up::HangUp;
 pub use token::{CLIENT_ID, CLIENT_SECRET};
 
+use crate::TestServer;
 use axum::Router;
 use axum::body::to_bytes;
 use axum::extract::{Request, State};
@@ -19,10 +20,8 @@ use axum::http::request::Parts;
 use axum::response::Response;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use token::Tokens;
-use tokio::runtime::Runtime;
 
 /// Bytes of one request.
 const BODY_BYTES: usize = 64 << 20;
@@ -30,48 +29,37 @@ const BODY_BYTES: usize = 64 << 20;
 /// A service that runs until it is dropped.
 #[derive(Debug)]
 pub struct Echo {
-    /// Where it listens, in the clear.
-    pub address: SocketAddr,
+    server: TestServer,
     state: Arc<Served>,
-    runtime: Option<Runtime>,
 }
 
 /// What the service knows.
 #[derive(Debug, Default)]
 struct Served {
-    /// Every request as it is told, oldest first.
-    came: Mutex<Vec<Value>>,
+    /// Every request as JSON, oldest first.
+    requests: Mutex<Vec<Value>>,
     /// The documents below `/spec/`, by path, with their media types.
     documents: Mutex<BTreeMap<String, (String, String)>>,
     tokens: Mutex<Tokens>,
-    at_once: Mutex<AtOnce>,
+    /// Requests to `/slow` that are here now, and at most.
+    at_once: Mutex<(usize, usize)>,
 }
 
-/// Requests that are being answered slowly.
-#[derive(Debug, Default)]
-struct AtOnce {
-    now: usize,
-    most: usize,
+impl std::ops::Deref for Echo {
+    type Target = TestServer;
+
+    fn deref(&self) -> &TestServer {
+        &self.server
+    }
 }
 
 impl Echo {
     /// Starts it on a free port.
     #[must_use]
     pub fn start() -> Self {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
-        let runtime = runtime.expect("a runtime");
-        let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).expect("a free port");
-        let address = listener.local_addr().expect("its address");
-        let state = Arc::new(Served::default());
+        let state = Arc::<Served>::default();
         let router = Router::new().fallback(answer).with_state(Arc::clone(&state));
-        runtime.spawn(async move { axum::serve(listener, router).await });
-        Self { address, state, runtime: Some(runtime) }
-    }
-
-    /// The address of a path.
-    #[must_use]
-    pub fn url(&self, path: &str) -> String {
-        format!("http://{}{path}", self.address)
+        Self { server: TestServer::spawn(router), state }
     }
 
     /// Serves this document at `/spec/NAME`, and gives its address. A document of that name before it is gone.
@@ -84,26 +72,26 @@ impl Echo {
     /// Every request so far.
     #[must_use]
     pub fn requests(&self) -> Vec<Value> {
-        self.state.came.lock().unwrap().clone()
+        self.state.requests.lock().unwrap().clone()
     }
 
     /// The newest request.
     #[must_use]
     #[track_caller]
     pub fn last(&self) -> Value {
-        self.state.came.lock().unwrap().last().cloned().expect("somebody has asked")
+        self.state.requests.lock().unwrap().last().cloned().expect("a request")
     }
 
     /// How often a path was asked for, whatever the query.
     #[must_use]
     pub fn hits(&self, path: &str) -> usize {
-        self.state.came.lock().unwrap().iter().filter(|request| request["path"] == path).count()
+        self.state.requests.lock().unwrap().iter().filter(|request| request["path"] == path).count()
     }
 
     /// How many requests to `/slow` were here at once, at most.
     #[must_use]
     pub fn most_at_once(&self) -> usize {
-        self.state.at_once.lock().unwrap().most
+        self.state.at_once.lock().unwrap().1
     }
 
     /// Makes every token that was given out until now worthless.
@@ -112,24 +100,16 @@ impl Echo {
     }
 }
 
-impl Drop for Echo {
-    fn drop(&mut self) {
-        if let Some(runtime) = self.runtime.take() {
-            runtime.shutdown_background();
-        }
-    }
-}
-
 async fn answer(State(served): State<Arc<Served>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let body = to_bytes(body, BODY_BYTES).await.expect("a body");
-    let told = told(&parts, &body);
-    served.came.lock().unwrap().push(told.clone());
-    special::answer(&served, &parts, told).await
+    let request = request_json(&parts, &body);
+    served.requests.lock().unwrap().push(request.clone());
+    special::answer(&served, &parts, request).await
 }
 
 /// A request as JSON.
-fn told(parts: &Parts, body: &[u8]) -> Value {
+fn request_json(parts: &Parts, body: &[u8]) -> Value {
     let mut headers = Map::new();
     for (name, value) in &parts.headers {
         let values = headers.entry(name.as_str()).or_insert_with(|| json!([]));
@@ -143,7 +123,7 @@ fn told(parts: &Parts, body: &[u8]) -> Value {
         "query": parts.uri.query(),
         "headers": headers,
         "cookies": cookies(&header(parts, "cookie").unwrap_or_default()),
-        "body": body::told(&media, body),
+        "body": body::to_json(&media, body),
     })
 }
 

@@ -1,18 +1,17 @@
-//! A git server on this machine: git's own `http-backend` behind a port, which writes down who came.
+//! A git server on this machine: git's own `http-backend` behind a port, which remembers every request.
 
+use crate::TestServer;
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
-use tokio::runtime::Runtime;
 
 /// Bytes of one request.
 const BODY_BYTES: usize = 64 * 1024 * 1024;
@@ -20,23 +19,29 @@ const BODY_BYTES: usize = 64 * 1024 * 1024;
 /// A server with one empty repository, until it is dropped.
 #[derive(Debug)]
 pub struct GitServer {
-    /// Where it listens, in the clear.
-    pub address: SocketAddr,
+    server: TestServer,
     served: Arc<Served>,
-    runtime: Option<Runtime>,
 }
 
 #[derive(Debug)]
 struct Served {
     folder: TempDir,
-    /// The value of the header Authorization without which nobody is served.
+    /// The value of the header Authorization that every request must have.
     wanted: Option<String>,
     /// The path and the header Authorization of every request.
-    came: Mutex<Vec<(String, Option<String>)>>,
+    requests: Mutex<Vec<(String, Option<String>)>>,
+}
+
+impl std::ops::Deref for GitServer {
+    type Target = TestServer;
+
+    fn deref(&self) -> &TestServer {
+        &self.server
+    }
 }
 
 impl GitServer {
-    /// A server that serves everybody.
+    /// A server that asks for no credentials.
     #[must_use]
     pub fn open() -> Self {
         Self::start(None)
@@ -55,14 +60,9 @@ impl GitServer {
             .current_dir(folder.path())
             .status();
         assert!(made.expect("git is installed").success());
-        let served = Arc::new(Served { folder, wanted, came: Mutex::default() });
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
-        let runtime = runtime.expect("a runtime");
-        let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).expect("a free port");
-        let address = listener.local_addr().expect("its address");
+        let served = Arc::new(Served { folder, wanted, requests: Mutex::default() });
         let router = Router::new().fallback(answer).with_state(Arc::clone(&served));
-        runtime.spawn(async move { axum::serve(listener, router).await });
-        Self { address, served, runtime: Some(runtime) }
+        Self { server: TestServer::spawn(router), served }
     }
 
     /// The folder of the repository, as the server has it.
@@ -74,27 +74,25 @@ impl GitServer {
     /// The address of the repository.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("http://{}/x.git", self.address)
+        self.server.url("/x.git")
     }
 
     /// The header Authorization of every request so far.
     #[must_use]
     pub fn authorizations(&self) -> Vec<Option<String>> {
-        self.served.came.lock().unwrap().iter().map(|(_path, authorization)| authorization.clone()).collect()
+        self.served
+            .requests
+            .lock()
+            .unwrap()
+            .iter()
+            .map(|(_path, authorization)| authorization.clone())
+            .collect()
     }
 
     /// The path of every request so far.
     #[must_use]
     pub fn requests(&self) -> Vec<String> {
-        self.served.came.lock().unwrap().iter().map(|(path, _authorization)| path.clone()).collect()
-    }
-}
-
-impl Drop for GitServer {
-    fn drop(&mut self) {
-        if let Some(runtime) = self.runtime.take() {
-            runtime.shutdown_background();
-        }
+        self.served.requests.lock().unwrap().iter().map(|(path, _authorization)| path.clone()).collect()
     }
 }
 
@@ -102,7 +100,7 @@ async fn answer(State(served): State<Arc<Served>>, request: Request) -> Response
     let (request, body) = request.into_parts();
     let header = |name| request.headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
     let authorization = header(header::AUTHORIZATION);
-    served.came.lock().unwrap().push((request.uri.path().to_owned(), authorization.clone()));
+    served.requests.lock().unwrap().push((request.uri.path().to_owned(), authorization.clone()));
     if served.wanted.is_some() && served.wanted != authorization {
         return (StatusCode::UNAUTHORIZED, [(header::WWW_AUTHENTICATE, "Basic realm=\"git\"")])
             .into_response();
@@ -115,17 +113,17 @@ async fn answer(State(served): State<Arc<Served>>, request: Request) -> Response
         .env("CONTENT_TYPE", header(header::CONTENT_TYPE).unwrap_or_default())
         .env("HTTP_CONTENT_ENCODING", header(header::CONTENT_ENCODING).unwrap_or_default());
     let body = to_bytes(body, BODY_BYTES).await.expect("a body");
-    said(&run(command, body).await)
+    cgi_response(&run(command, body).await)
 }
 
-/// Git as a CGI program, which takes pushes because it is told who pushes.
+/// Git as a CGI program; it takes pushes from a named user only.
 fn backend(folder: &Path) -> Command {
     let mut command = Command::new("git");
     command
         .arg("http-backend")
         .env("GIT_PROJECT_ROOT", folder)
         .env("GIT_HTTP_EXPORT_ALL", "1")
-        .env("REMOTE_USER", "somebody")
+        .env("REMOTE_USER", "test")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .kill_on_drop(true);
@@ -144,7 +142,7 @@ async fn run(mut command: Command, body: Bytes) -> Vec<u8> {
 }
 
 /// What a CGI program printed: headers, an empty line, the body.
-fn said(output: &[u8]) -> Response {
+fn cgi_response(output: &[u8]) -> Response {
     let end = output.windows(4).position(|four| four == b"\r\n\r\n").expect("headers");
     let mut response = Response::builder();
     for line in String::from_utf8_lossy(&output[..end]).lines() {

@@ -1,7 +1,36 @@
-//! What the system knows of a process: whom it has started, and what it holds.
+//! Processes: one that ends with its test, and what the system knows of any.
 
 use std::collections::HashMap;
 use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::process::Child;
+
+/// A process that is killed when this is dropped.
+#[derive(Debug)]
+pub struct ChildGuard(pub Child);
+
+impl ChildGuard {
+    /// Its id.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.0.id()
+    }
+
+    /// The first line of its standard output, which is then closed.
+    #[must_use]
+    pub fn first_line(&mut self) -> String {
+        let mut line = String::new();
+        BufReader::new(self.0.stdout.take().expect("a pipe")).read_line(&mut line).expect("UTF-8");
+        line.trim_end().to_owned()
+    }
+}
+
+impl Drop for ChildGuard {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
 
 /// Whether a process runs; one that has ended and is not yet fetched does not.
 #[must_use]

@@ -162,12 +162,12 @@ fn append(file: &str, line: &str) {
     out.write_all(format!("{line}\n").as_bytes()).expect("the line of the test");
 }
 
-fn fault(message: &str) -> CallFailure {
+pub(crate) fn fault(message: &str) -> CallFailure {
     CallFailure::without_effect(ToolError::new(ErrorCode::ExecutionError, message))
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "reads better with json!(…) in the table")]
-fn tool(name: &str, read_only: Option<bool>, properties: Value) -> ToolSpec {
+pub(crate) fn tool(name: &str, read_only: Option<bool>, properties: Value) -> ToolSpec {
     ToolSpec {
         name: name.into(),
         title: None,

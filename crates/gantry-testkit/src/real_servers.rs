@@ -9,11 +9,12 @@
 //! ```
 
 mod everything;
-mod page;
 
 pub use everything::Everything;
 
-use page::Page;
+use crate::TestServer;
+use axum::Router;
+use axum::routing::get;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -76,8 +77,11 @@ pub struct Ready {
     pub arguments: Value,
     /// What the text of its answer contains.
     pub answer: &'static str,
-    _page: Option<Page>,
+    _page: Option<TestServer>,
 }
+
+/// What the page says that `fetch` reads.
+const PAGE_TEXT: &str = "the page of the test";
 
 /// Every server.
 pub const ALL: [RealServer; 8] = [
@@ -163,7 +167,7 @@ pub const ALL: [RealServer; 8] = [
         command: &["{servers}/py/bin/mcp-server-fetch", "--allow-private-ips"],
         env: &[],
         needs: Needs::Page,
-        call: Call("fetch", r#"{"url":"{page}"}"#, page::TEXT),
+        call: Call("fetch", r#"{"url":"{page}"}"#, PAGE_TEXT),
     },
     RealServer {
         id: "sqlite",
@@ -198,7 +202,7 @@ impl RealServer {
     #[must_use]
     pub fn prepare(&self, folder: &Path) -> Ready {
         let page = self.meet_needs(folder);
-        let url = page.as_ref().map(Page::url).unwrap_or_default();
+        let url = page.as_ref().map(|page| page.url("/page.txt")).unwrap_or_default();
         let filled = |text: &&str| fill(text, folder, &url);
         let mut words: Vec<String> = self.command.iter().map(filled).collect();
         for path in words.iter().filter(|word| word.starts_with(&*self::folder().to_string_lossy())) {
@@ -218,7 +222,7 @@ impl RealServer {
         }
     }
 
-    fn meet_needs(&self, folder: &Path) -> Option<Page> {
+    fn meet_needs(&self, folder: &Path) -> Option<TestServer> {
         let write = |name: &str, content: &str| {
             std::fs::write(folder.join(name), content).expect("the file that the server needs");
         };
@@ -230,7 +234,10 @@ impl RealServer {
                 assert!(made.expect("git starts").success(), "git cannot make a repository");
                 write("untracked.txt", "not added\n");
             }
-            Needs::Page => return Some(Page::open()),
+            Needs::Page => {
+                // Without a robots.txt everything may be read.
+                return Some(TestServer::spawn(Router::new().route("/page.txt", get(async || PAGE_TEXT))));
+            }
         }
         None
     }

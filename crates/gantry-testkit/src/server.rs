@@ -1,30 +1,31 @@
 //! A running `gantry serve`, and small clients for it.
 
 use crate::home::Home;
+use crate::process::ChildGuard;
 use bytes::Bytes;
 use gantry_egress::LocalServer;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// How long a server may take to answer, to stop, or to send what a test waits for.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A server that runs until dropped.
 #[derive(Debug)]
 pub struct Server {
-    child: Child,
+    child: ChildGuard,
     /// Where it listens.
     pub address: SocketAddr,
     /// The key of its data folder.
     pub key: String,
-    said: Arc<Mutex<String>>,
+    stderr: Arc<Mutex<String>>,
     /// Ends with the server's standard error.
-    listening: Option<std::thread::JoinHandle<()>>,
+    reader: std::thread::JoinHandle<()>,
 }
 
 /// An answer over HTTP.
@@ -52,52 +53,40 @@ impl Server {
         // An address of the test's own takes the place of the usual one.
         let bind: &[&str] = if args.contains(&"--bind") { &[] } else { &["--bind", "127.0.0.1:0"] };
         let mut command = home.command(["serve"].iter().chain(bind).chain(args));
-        let mut child = command
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("it starts");
-        let mut lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
-        let said = Arc::new(Mutex::new(String::new()));
-        let mut address = None;
-        for line in lines.by_ref() {
-            let line = line.expect("UTF-8");
-            let found =
-                line.trim().strip_prefix("open  http://").map(|rest| rest.trim_end_matches('/').to_owned());
-            said.lock().unwrap().push_str(&format!("{line}\n"));
-            if let Some(found) = found {
-                address = Some(found.parse().expect("an address"));
-                break;
-            }
-        }
-        let Some(address) = address else { panic!("the server did not start:\n{}", said.lock().unwrap()) };
-        let sink = Arc::clone(&said);
-        let listening = std::thread::spawn(move || {
-            for line in lines.map_while(Result::ok) {
-                sink.lock().unwrap().push_str(&format!("{line}\n"));
-            }
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = ChildGuard(command.spawn().expect("it starts"));
+        let mut lines = BufReader::new(child.0.stderr.take().expect("a pipe")).lines().map_while(Result::ok);
+        let stderr = Arc::new(Mutex::new(String::new()));
+        let address = lines.by_ref().find_map(|line| {
+            stderr.lock().unwrap().push_str(&format!("{line}\n"));
+            let address = line.trim().strip_prefix("open  http://")?;
+            Some(address.trim_end_matches('/').parse().expect("an address"))
+        });
+        let Some(address) = address else { panic!("the server did not start:\n{}", stderr.lock().unwrap()) };
+        let sink = Arc::clone(&stderr);
+        let reader = std::thread::spawn(move || {
+            lines.for_each(|line| sink.lock().unwrap().push_str(&format!("{line}\n")));
         });
         let key = std::fs::read_to_string(home.path().join(".gantry/admin.key")).expect("the key");
-        Self { child, address, key, said, listening: Some(listening) }
+        Self { child, address, key, stderr, reader }
     }
 
-    /// Everything it said on standard error so far.
+    /// Its standard error so far.
     #[must_use]
     pub fn said(&self) -> String {
-        self.said.lock().unwrap().clone()
+        self.stderr.lock().unwrap().clone()
     }
 
-    /// Waits until it has said something with this in it: what it says is read beside what it answers.
+    /// Waits until its standard error contains this: it is read beside what the server answers.
     #[track_caller]
     pub fn says(&self, text: &str) {
-        self.eventually(&format!("it says {text:?}"), || self.said().contains(text));
+        self.eventually(&format!("standard error contains {text:?}"), || self.said().contains(text));
     }
 
     /// Its process id.
     #[must_use]
     pub fn pid(&self) -> u32 {
-        self.child.id()
+        self.child.pid()
     }
 
     /// A client without a key, for async tests.
@@ -150,48 +139,34 @@ impl Server {
         // It may close before it has read everything; what it answered counts.
         stream.write_all(bytes).ok();
         let mut answer = Vec::new();
-        let mut chunk = [0; 4096];
-        while let Ok(n) = stream.read(&mut chunk) {
-            if n == 0 {
-                break;
-            }
-            answer.extend_from_slice(&chunk[..n]);
-        }
+        stream.read_to_end(&mut answer).ok();
         String::from_utf8_lossy(&answer).into_owned()
     }
 
     /// Ends it like a crash.
     pub fn kill(mut self) {
-        self.child.kill().expect("it runs");
-        self.child.wait().expect("it ends");
+        self.child.0.kill().expect("it runs");
+        self.child.0.wait().expect("it ends");
     }
 
-    /// Asks it to stop, waits, and returns its exit code and everything it said.
+    /// Asks it to stop, waits, and returns its exit code and its whole standard error.
     pub fn stop(mut self) -> (i32, String) {
-        let pid = rustix::process::Pid::from_child(&self.child);
+        let pid = rustix::process::Pid::from_child(&self.child.0);
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it runs");
-        let code = self.child.wait().expect("it ends").code().unwrap_or(-1);
-        if let Some(listening) = self.listening.take() {
-            listening.join().expect("its last words are read");
-        }
-        (code, self.said())
+        let code = self.child.0.wait().expect("it ends").code().unwrap_or(-1);
+        self.reader.join().expect("its standard error is read to its end");
+        let stderr = self.stderr.lock().unwrap().clone();
+        (code, stderr)
     }
 
     /// Waits until a condition holds, looking again and again.
     #[track_caller]
     pub fn eventually(&self, what: &str, mut holds: impl FnMut() -> bool) {
-        let end = std::time::Instant::now() + PATIENCE;
+        let end = std::time::Instant::now() + TIMEOUT;
         while !holds() {
             assert!(std::time::Instant::now() < end, "never: {what}\n{}", self.said());
             std::thread::sleep(Duration::from_millis(10));
         }
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.child.kill().ok();
-        self.child.wait().ok();
     }
 }
 
@@ -209,7 +184,7 @@ pub fn send(
         request = request.header(*name, *value);
     }
     let sent =
-        async { tokio::time::timeout(PATIENCE, server.send(request, Bytes::from(body.to_owned()))).await };
+        async { tokio::time::timeout(TIMEOUT, server.send(request, Bytes::from(body.to_owned()))).await };
     let (status, headers, bytes): (StatusCode, _, _) =
         runtime.block_on(sent).expect("an answer in time").expect("an answer");
     Answer { status: status.as_u16(), headers, text: String::from_utf8(bytes.into()).expect("UTF-8") }

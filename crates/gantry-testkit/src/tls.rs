@@ -1,12 +1,12 @@
 //! TLS in front of a plain test server: an authority of the test's own, and relays with certificates that it signs.
 
+use crate::TestServer;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, KeyUsagePurpose};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::runtime::Runtime;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
@@ -18,7 +18,7 @@ pub const HERE: [&str; 2] = ["localhost", "127.0.0.1"];
 /// Limit: connections that a relay serves at once; more wait for their turn.
 const CONNECTIONS: usize = 64;
 
-/// A certificate authority that nobody trusts unless told to.
+/// A certificate authority that clients trust only where they are configured to.
 #[derive(Debug)]
 pub struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
@@ -36,7 +36,7 @@ impl Authority {
         Self { issuer: CertifiedIssuer::self_signed(params, key).expect("a certificate") }
     }
 
-    /// Writes its certificate as `ca.pem` into a folder, for whoever is to trust it.
+    /// Writes its certificate as `ca.pem` into a folder, for a client that is to trust it.
     pub fn write(&self, folder: &Path) -> PathBuf {
         let path = folder.join("ca.pem");
         std::fs::write(&path, self.issuer.pem()).expect("the file");
@@ -66,7 +66,7 @@ pub struct Relay {
     /// Where it listens.
     pub address: SocketAddr,
     counts: Arc<Counts>,
-    runtime: Option<Runtime>,
+    _server: TestServer,
 }
 
 #[derive(Debug, Default)]
@@ -74,7 +74,7 @@ struct Counts {
     accepted: AtomicUsize,
     trusted: AtomicUsize,
     /// How many connections are still hung up on.
-    unwelcome: AtomicUsize,
+    to_hang_up: AtomicUsize,
 }
 
 impl Relay {
@@ -87,39 +87,27 @@ impl Relay {
             .with_single_cert(vec![certificate.der().clone()], key.into())
             .expect("a certificate with its key");
         let acceptor = TlsAcceptor::from(Arc::new(config));
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
-        let runtime = runtime.expect("a runtime");
-        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a free port");
-        let address = listener.local_addr().expect("its address");
         let counts = Arc::<Counts>::default();
-        runtime.spawn(serve(listener, acceptor, target, Arc::clone(&counts)));
-        Self { address, counts, runtime: Some(runtime) }
+        let server = TestServer::listen(|listener| serve(listener, acceptor, target, Arc::clone(&counts)));
+        Self { address: server.address, counts, _server: server }
     }
 
-    /// Hangs up on the next connections, so many of them, before TLS stands: a client that is hung up on has said nothing
-    /// that is meant for the server behind.
+    /// Hangs up on the next connections, so many of them, before TLS stands: such a client has sent nothing
+    /// for the server behind.
     pub fn hang_up_on(&self, connections: usize) {
-        self.counts.unwelcome.store(connections, Ordering::Release);
+        self.counts.to_hang_up.store(connections, Ordering::Release);
     }
 
-    /// How many connections came, whatever became of them.
+    /// How many connections were opened.
     #[must_use]
     pub fn n_accepted(&self) -> usize {
         self.counts.accepted.load(Ordering::Acquire)
     }
 
-    /// How many clients have taken the certificate for good. Nobody else's words reach the server behind.
+    /// How many clients have accepted the certificate. Only what they send reaches the server behind.
     #[must_use]
     pub fn n_trusted(&self) -> usize {
         self.counts.trusted.load(Ordering::Acquire)
-    }
-}
-
-impl Drop for Relay {
-    fn drop(&mut self) {
-        if let Some(runtime) = self.runtime.take() {
-            runtime.shutdown_background();
-        }
     }
 }
 
@@ -130,12 +118,12 @@ async fn serve(listener: TcpListener, acceptor: TlsAcceptor, target: SocketAddr,
         let (stream, _) = listener.accept().await.expect("a connection");
         counts.accepted.fetch_add(1, Ordering::Release);
         let fewer = |left: usize| left.checked_sub(1);
-        if counts.unwelcome.fetch_update(Ordering::AcqRel, Ordering::Acquire, fewer).is_ok() {
+        if counts.to_hang_up.fetch_update(Ordering::AcqRel, Ordering::Acquire, fewer).is_ok() {
             continue;
         }
         let (acceptor, counts) = (acceptor.clone(), Arc::clone(&counts));
         tokio::spawn(async move {
-            // A client that hangs up in the middle, as one that trusts nobody does, is what some tests are about.
+            // Some tests are about clients that hang up in the middle, because they do not trust the certificate.
             pass(stream, acceptor, target, &counts.trusted).await.ok();
             drop(slot);
         });

@@ -3,9 +3,8 @@
 use super::client::{Client, Era, Method};
 use super::cpu::{CpuTime, Threads};
 use super::load::{Load, Worker as _};
-use super::minimal::MinimalServer;
 use super::report::{Figures, Table};
-use super::{ROUNDS, SETTLE, Section, WARM_UP, per_call, progress};
+use super::{ROUNDS, SETTLE, Section, WARM_UP, minimal, per_call, progress};
 use crate::{Home, Server};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
@@ -22,7 +21,7 @@ pub(super) async fn calls(time: Duration) -> Result<Table> {
     for round in 0..ROUNDS {
         // A new folder for each round, so that the ledgers of all rounds grow from nothing alike.
         let home = Home::with_test_tools();
-        let (gantry, (minimal, address)) = (home.serve(), MinimalServer::http(0)?);
+        let (gantry, (server, address)) = (home.serve(), minimal::start_http(0)?);
         for (era, n) in [Era::Legacy, Era::Modern].into_iter().flat_map(|era| WORKERS.map(|n| (era, n))) {
             progress(Section::Mcp, round, &format!("{} ×{n}", era.version()));
             let (mut clients, mut plain) = (Vec::new(), Vec::new());
@@ -31,15 +30,15 @@ pub(super) async fn calls(time: Duration) -> Result<Table> {
                 plain.push(Client::to_minimal(address, era, Method::Call).await?);
             }
             let ours = Measured::of(gantry.pid(), clients, time).await?;
-            let bare = Measured::of(minimal.pid(), plain, time).await?;
-            for (server, measured) in [("gantry", &ours), ("echo", &bare)] {
+            let bare = Measured::of(server.pid(), plain, time).await?;
+            for (name, measured) in [("gantry", &ours), ("echo", &bare)] {
                 let mut figures = measured.load.figures();
                 figures.extend([
                     ("server CPU µs/call", measured.cpu()),
                     ("of it ledger", per_call(measured.spent.ledger, measured.load.calls)),
                     ("CPU × echo", measured.cpu() / bare.cpu()),
                 ]);
-                table.add(&[era.version(), &n.to_string(), server], figures);
+                table.add(&[era.version(), &n.to_string(), name], figures);
             }
         }
     }
@@ -60,9 +59,9 @@ pub(super) async fn lists(time: Duration) -> Result<Table> {
 
         let client = Client::to_gantry(gantry.address, Era::Legacy, Method::List).await?;
         let ours = Measured::of(gantry.pid(), vec![client], time).await?;
-        let (minimal, address) = MinimalServer::http(ours.answer_bytes)?;
+        let (server, address) = minimal::start_http(ours.answer_bytes)?;
         let client = Client::to_minimal(address, Era::Legacy, Method::List).await?;
-        let bare = Measured::of(minimal.pid(), vec![client], time).await?;
+        let bare = Measured::of(server.pid(), vec![client], time).await?;
         ensure!(bare.answer_bytes == ours.answer_bytes, "the minimal server's answers have another length");
         table.add(&["gantry"], list_figures(&ours, &bare));
         table.add(&["echo"], list_figures(&bare, &bare));

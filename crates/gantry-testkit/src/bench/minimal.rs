@@ -1,6 +1,7 @@
 //! The smallest MCP server that a client accepts: an envelope that is read, an answer that is written, no more. Gantry is
 //! compared with it, and put in front of it.
 
+use crate::process::ChildGuard;
 use anyhow::{Context as _, Result};
 use axum::Router;
 use axum::extract::State;
@@ -12,9 +13,9 @@ use clap::ValueEnum;
 use http::{StatusCode, header};
 use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
-use std::io::{BufRead as _, BufReader, Write};
+use std::io::Write;
 use std::net::SocketAddr;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _};
 
@@ -138,47 +139,25 @@ fn answer(id: &str, member: &str, value: &str) -> String {
     text
 }
 
-/// A minimal server that runs, as a process of its own, until this is dropped.
-#[derive(Debug)]
-pub(super) struct MinimalServer {
-    child: Child,
+/// Starts a minimal server behind a port, whose answers to `tools/list` have this many bytes.
+pub(super) fn start_http(list_bytes: usize) -> Result<(ChildGuard, SocketAddr)> {
+    let mut server = start(&["http", &list_bytes.to_string()])?;
+    let address = server.first_line().parse().context("the server does not say where it listens")?;
+    Ok((server, address))
 }
 
-impl MinimalServer {
-    /// Starts one behind a port, whose answers to `tools/list` have this many bytes.
-    pub(super) fn http(list_bytes: usize) -> Result<(Self, SocketAddr)> {
-        let mut server = Self::start(&["http", &list_bytes.to_string()])?;
-        let output = server.child.stdout.take().context("the server has no output")?;
-        let mut line = String::new();
-        BufReader::new(output).read_line(&mut line)?;
-        let address = line.trim_end().parse().context("the server does not say where it listens")?;
-        Ok((server, address))
-    }
-
-    /// Starts one, and gives its pipes.
-    pub(super) fn stdio() -> Result<(Self, ChildStdin, ChildStdout)> {
-        let mut server = Self::start(&["stdio"])?;
-        let pipes = server.child.stdin.take().zip(server.child.stdout.take());
-        let (input, output) = pipes.context("the server has no pipes")?;
-        Ok((server, input, output))
-    }
-
-    fn start(args: &[&str]) -> Result<Self> {
-        let mut command = Command::new(std::env::current_exe()?);
-        command.arg("minimal").args(args).stdin(Stdio::piped()).stdout(Stdio::piped());
-        Ok(Self { child: command.spawn().context("the server does not start")? })
-    }
-
-    pub(super) fn pid(&self) -> u32 {
-        self.child.id()
-    }
+/// Starts a minimal server, and gives its pipes.
+pub(super) fn start_stdio() -> Result<(ChildGuard, ChildStdin, ChildStdout)> {
+    let mut server = start(&["stdio"])?;
+    let pipes = server.0.stdin.take().zip(server.0.stdout.take());
+    let (input, output) = pipes.context("the server has no pipes")?;
+    Ok((server, input, output))
 }
 
-impl Drop for MinimalServer {
-    fn drop(&mut self) {
-        self.child.kill().ok();
-        self.child.wait().ok();
-    }
+fn start(args: &[&str]) -> Result<ChildGuard> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.arg("minimal").args(args).stdin(Stdio::piped()).stdout(Stdio::piped());
+    Ok(ChildGuard(command.spawn().context("the server does not start")?))
 }
 
 #[cfg(test)]

@@ -3,9 +3,9 @@
 use super::client::{Client, Era, Method};
 use super::http::{Measured, WORKERS};
 use super::load::{Load, Worker};
-use super::minimal::{Kind, MinimalServer, stdio_entry};
+use super::minimal::{Kind, stdio_entry};
 use super::report::Table;
-use super::{ROUNDS, Section, WARM_UP, progress};
+use super::{ROUNDS, Section, WARM_UP, minimal, progress};
 use crate::{Home, Server};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
@@ -68,7 +68,7 @@ pub(super) async fn idle() -> Result<Table> {
 async fn directly(kind: Kind, n_workers: usize, time: Duration) -> Result<Load> {
     match kind {
         Kind::Http => {
-            let (_server, address) = MinimalServer::http(0)?;
+            let (_server, address) = minimal::start_http(0)?;
             let mut clients = Vec::new();
             for _ in 0..n_workers {
                 clients.push(Client::to_minimal(address, Era::Legacy, Method::Call).await?);
@@ -76,7 +76,7 @@ async fn directly(kind: Kind, n_workers: usize, time: Duration) -> Result<Load> 
             loaded(clients, time).await
         }
         Kind::Stdio => {
-            let (_server, input, output) = MinimalServer::stdio()?;
+            let (_server, input, output) = minimal::start_stdio()?;
             loaded(Pipe::workers(input, output, n_workers), time).await
         }
     }
@@ -89,8 +89,8 @@ async fn loaded<W: Worker>(workers: Vec<W>, time: Duration) -> Result<Load> {
 
 /// A load through Gantry, and Gantry's memory after it.
 async fn through_gantry(kind: Kind, n_workers: usize, time: Duration) -> Result<(Measured, f64)> {
-    let minimal = (kind == Kind::Http).then(|| MinimalServer::http(0)).transpose()?;
-    let entry = match &minimal {
+    let server = (kind == Kind::Http).then(|| minimal::start_http(0)).transpose()?;
+    let entry = match &server {
         Some((_, address)) => {
             json!({ "type": "http", "url": format!("http://{address}/mcp"), "protocol": "legacy" })
         }

@@ -5,16 +5,16 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 /// What a body of this media type holds.
-pub(super) fn told(media: &str, body: &[u8]) -> Value {
-    let mut told = content(body);
-    told["bytes"] = body.len().into();
+pub(super) fn to_json(media: &str, body: &[u8]) -> Value {
+    let mut json = content(body);
+    json["bytes"] = body.len().into();
     if media.starts_with("application/x-www-form-urlencoded") {
-        told["form"] = json!(pairs(&String::from_utf8_lossy(body)));
+        json["form"] = json!(pairs(&String::from_utf8_lossy(body)));
     }
     if let Some(boundary) = media.strip_prefix("multipart/").and_then(|rest| rest.split_once("boundary=")) {
-        told["parts"] = parts(boundary.1.trim_matches('"'), body).into();
+        json["parts"] = parts(boundary.1.trim_matches('"'), body).into();
     }
-    told
+    json
 }
 
 /// Bytes as `text`, or as `base64` where they are none.
@@ -25,30 +25,7 @@ fn content(bytes: &[u8]) -> Value {
 
 /// The pairs of a query or a form, decoded.
 pub(super) fn pairs(text: &str) -> Vec<(String, String)> {
-    let pairs = text.split('&').filter(|pair| !pair.is_empty());
-    pairs
-        .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
-        .map(|(k, v)| (decoded(k), decoded(v)))
-        .collect()
-}
-
-fn decoded(text: &str) -> String {
-    let mut bytes = Vec::new();
-    let mut rest = text.as_bytes();
-    while let [first, after @ ..] = rest {
-        rest = after;
-        match (first, after) {
-            (b'+', _) => bytes.push(b' '),
-            (b'%', [high, low, after @ ..]) => {
-                let digits = [*high, *low];
-                let digits = std::str::from_utf8(&digits).expect("hexadecimal digits");
-                bytes.push(u8::from_str_radix(digits, 16).expect("hexadecimal digits"));
-                rest = after;
-            }
-            _ => bytes.push(*first),
-        }
-    }
-    String::from_utf8(bytes).expect("UTF-8")
+    url::form_urlencoded::parse(text.as_bytes()).into_owned().collect()
 }
 
 /// The parts of a multipart body, each with its headers and its content.
@@ -65,12 +42,12 @@ fn part(piece: &[u8]) -> Value {
     let piece = piece.strip_prefix(b"\r\n").expect("a line end after the boundary");
     let at = piece.windows(4).position(|four| four == b"\r\n\r\n").expect("an empty line after the headers");
     let (head, rest) = piece.split_at(at);
-    let mut told = content(&rest[4..]);
+    let mut json = content(&rest[4..]);
     for line in String::from_utf8_lossy(head).lines() {
         let (name, value) = line.split_once(':').expect("a header");
-        told["headers"][name.to_ascii_lowercase()] = value.trim().into();
+        json["headers"][name.to_ascii_lowercase()] = value.trim().into();
     }
-    told
+    json
 }
 
 fn split<'a>(mut bytes: &'a [u8], by: &[u8]) -> Vec<&'a [u8]> {
@@ -91,15 +68,15 @@ mod tests {
     fn a_multipart_body_is_taken_apart() {
         let body = b"--x\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\n1\r\n--x\r\n\
                      Content-Disposition: form-data; name=\"f\"; filename=\"f.bin\"\r\nContent-Type: image/png\r\n\r\n\xff\r\n\r\n--x--\r\n";
-        let told = told("multipart/form-data; boundary=x", body);
-        assert_eq!(told["parts"][0]["text"], "1", "{told}");
-        assert_eq!(told["parts"][1]["headers"]["content-type"], "image/png", "{told}");
-        assert_eq!(told["parts"][1]["base64"], STANDARD.encode(b"\xff\r\n"), "{told}");
+        let json = to_json("multipart/form-data; boundary=x", body);
+        assert_eq!(json["parts"][0]["text"], "1", "{json}");
+        assert_eq!(json["parts"][1]["headers"]["content-type"], "image/png", "{json}");
+        assert_eq!(json["parts"][1]["base64"], STANDARD.encode(b"\xff\r\n"), "{json}");
     }
 
     #[test]
     fn a_form_is_decoded() {
-        let told = told("application/x-www-form-urlencoded; charset=utf-8", b"a=1+2&b%5B0%5D=%C3%A9&c");
-        assert_eq!(told["form"], json!([["a", "1 2"], ["b[0]", "é"], ["c", ""]]));
+        let json = to_json("application/x-www-form-urlencoded; charset=utf-8", b"a=1+2&b%5B0%5D=%C3%A9&c");
+        assert_eq!(json["form"], json!([["a", "1 2"], ["b[0]", "é"], ["c", ""]]));
     }
 }

@@ -6,7 +6,7 @@
 //! | `/stream/KIND`, `/endless/KIND`, `/stalled/KIND` | pieces that end, that never end, that stop coming; KIND is `ndjson`, `sse`, `json` or `tokens` |
 //! | `/stuck/CODE` | that status, and the beginning of a text that does not go on |
 //! | `/token` | a token for client credentials; `?expires=SECONDS` |
-//! | `/guarded/…` | the request, for whoever has such a token, else 401 |
+//! | `/guarded/…` | the request, for a caller with such a token, else 401 |
 //! | `/large?bytes=N` | N bytes of text |
 //! | `/image`, `/binary`, `/text` | what they say |
 //! | `/slow?ms=N` | the request, later; how many are here at once is counted |
@@ -32,7 +32,7 @@ use std::time::Duration;
 const PNG: &str =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAAC0lEQVR4nGP4DwQACfsD/fteaysAAAAASUVORK5CYII=";
 
-pub(super) async fn answer(served: &Arc<Served>, parts: &Parts, told: Value) -> Response {
+pub(super) async fn answer(served: &Arc<Served>, parts: &Parts, request: Value) -> Response {
     let path = parts.uri.path();
     let query: BTreeMap<_, _> = body::pairs(parts.uri.query().unwrap_or_default()).into_iter().collect();
     let authorization = header(parts, "authorization");
@@ -41,23 +41,21 @@ pub(super) async fn answer(served: &Arc<Served>, parts: &Parts, told: Value) -> 
     let (first, rest) =
         path.trim_start_matches('/').split_once('/').unwrap_or((path.trim_start_matches('/'), ""));
     match first {
-        "status" => {
-            let code = rest.split('/').next().unwrap_or_default();
-            let status = code.parse().ok().and_then(|code| StatusCode::from_u16(code).ok());
-            let status = status.expect("a status");
-            (status, [(name::RETRY_AFTER, "7"), (name::SET_COOKIE, "session=s3cret-cookie")], json(&told))
-                .into_response()
-        }
+        "status" => (
+            status(rest),
+            [(name::RETRY_AFTER, "7"), (name::SET_COOKIE, "session=s3cret-cookie")],
+            json(&request),
+        )
+            .into_response(),
         "stuck" => {
-            let status = rest.parse().ok().and_then(|code| StatusCode::from_u16(code).ok());
             let begun = stream::iter([Ok::<_, Infallible>(Bytes::from_static(b"it begins"))]);
-            (status.expect("a status"), Body::from_stream(begun.chain(stream::pending()))).into_response()
+            (status(rest), Body::from_stream(begun.chain(stream::pending()))).into_response()
         }
-        "stream" => streamed(rest, false, Then::End),
-        "endless" => streamed(rest, true, Then::End),
-        "stalled" => streamed(rest, false, Then::Stall),
-        "token" => served.tokens.lock().unwrap().give(authorization, &told, number("expires")),
-        "guarded" if !served.tokens.lock().unwrap().know(authorization) => {
+        "stream" => streamed(rest, Then::End),
+        "endless" => streamed(rest, Then::Repeat),
+        "stalled" => streamed(rest, Then::Stall),
+        "token" => served.tokens.lock().unwrap().issue(authorization, &request, number("expires")),
+        "guarded" if !served.tokens.lock().unwrap().is_valid(authorization) => {
             (StatusCode::UNAUTHORIZED, [(name::WWW_AUTHENTICATE, "Bearer error=\"invalid_token\"")])
                 .into_response()
         }
@@ -72,10 +70,13 @@ pub(super) async fn answer(served: &Arc<Served>, parts: &Parts, told: Value) -> 
         }
         "text" => "plain words".into_response(),
         "slow" => {
-            come(served);
+            {
+                let mut at_once = served.at_once.lock().unwrap();
+                *at_once = (at_once.0 + 1, at_once.1.max(at_once.0 + 1));
+            }
             tokio::time::sleep(Duration::from_millis(number("ms").unwrap_or(50))).await;
-            served.at_once.lock().unwrap().now -= 1;
-            json(&told)
+            served.at_once.lock().unwrap().0 -= 1;
+            json(&request)
         }
         "redirect" => {
             let to = query.get("to").map(String::as_str).unwrap_or_default();
@@ -92,14 +93,12 @@ pub(super) async fn answer(served: &Arc<Served>, parts: &Parts, told: Value) -> 
                 |(media, text)| ([(name::CONTENT_TYPE, media)], text).into_response(),
             )
         }
-        _ => json(&told),
+        _ => json(&request),
     }
 }
 
-fn come(served: &Served) {
-    let mut at_once = served.at_once.lock().unwrap();
-    at_once.now += 1;
-    at_once.most = at_once.most.max(at_once.now);
+fn status(path: &str) -> StatusCode {
+    path.split('/').next().and_then(|code| code.parse().ok()).expect("a status")
 }
 
 fn json(value: &Value) -> Response {
@@ -111,19 +110,17 @@ fn json(value: &Value) -> Response {
 enum Then {
     End,
     Stall,
+    Repeat,
 }
 
 /// An answer in pieces. Pieces do not end where lines end.
-fn streamed(kind: &str, endless: bool, then: Then) -> Response {
+fn streamed(kind: &str, then: Then) -> Response {
     let token = |text: &str| json!({ "type": "token", "content": text });
     let (media, pieces, last) = match kind {
-        "ndjson" => {
-            ("application/x-ndjson", "{\"n\":1}\n{\"n\"\n:2}\n".replace("\n:", ":"), "{\"n\":3}".to_owned())
-        }
+        "ndjson" => ("application/x-ndjson", "{\"n\":1}\n{\"n\":2}\n".to_owned(), "{\"n\":3}".to_owned()),
         "sse" => {
-            let pieces =
-                ": hello\n\nid: 1\nevent: first\ndata: {\"n\":1}\n\ndata: two\ndata: lines\n\n".to_owned();
-            ("text/event-stream", pieces, "data: [DONE]\n\n".to_owned())
+            let pieces = ": hello\n\nid: 1\nevent: first\ndata: {\"n\":1}\n\ndata: two\ndata: lines\n\n";
+            ("text/event-stream", pieces.to_owned(), "data: [DONE]\n\n".to_owned())
         }
         "json" => {
             let pieces = format!("data: {}\n\ndata: {}\n\n", token("Hel"), token("lo"));
@@ -136,16 +133,13 @@ fn streamed(kind: &str, endless: bool, then: Then) -> Response {
         }
         other => panic!("there is no stream of {other}"),
     };
-    let chunks: Vec<Bytes> = pieces.as_bytes().chunks(5).map(Bytes::copy_from_slice).collect();
-    let body = if endless {
-        let whole = Bytes::from(pieces);
-        Body::from_stream(stream::repeat_with(move || Ok::<_, Infallible>(whole.clone())))
-    } else {
-        let begun = stream::iter(chunks).map(Ok::<_, Infallible>);
-        match then {
-            Then::End => Body::from_stream(begun.chain(stream::iter([Ok(Bytes::from(last))]))),
-            Then::Stall => Body::from_stream(begun.chain(stream::pending())),
-        }
+    let whole = Bytes::from(pieces);
+    let chunks: Vec<Bytes> = whole.chunks(5).map(Bytes::copy_from_slice).collect();
+    let begun = stream::iter(chunks).map(Ok::<_, Infallible>);
+    let body = match then {
+        Then::End => Body::from_stream(begun.chain(stream::iter([Ok(Bytes::from(last))]))),
+        Then::Stall => Body::from_stream(begun.chain(stream::pending())),
+        Then::Repeat => Body::from_stream(stream::repeat(Ok::<_, Infallible>(whole))),
     };
     ([(name::CONTENT_TYPE, media)], body).into_response()
 }

@@ -6,41 +6,41 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-/// Who may have a token.
+/// The client that may have a token.
 pub const CLIENT_ID: &str = "gantry-test";
-/// And what for.
+/// Its secret.
 pub const CLIENT_SECRET: &str = "s3cret-of-the-client";
 
-/// Tokens that were given out.
+/// Tokens that were issued.
 #[derive(Debug, Default)]
 pub(super) struct Tokens {
-    given: usize,
+    issued: usize,
     /// Those up to this one are worth nothing.
     revoked: usize,
 }
 
 impl Tokens {
     pub(super) fn revoke(&mut self) {
-        self.revoked = self.given;
+        self.revoked = self.issued;
     }
 
     /// Whether a header `Authorization` has a token that is worth something.
-    pub(super) fn know(&self, authorization: Option<&str>) -> bool {
+    pub(super) fn is_valid(&self, authorization: Option<&str>) -> bool {
         let number = authorization.and_then(|text| text.strip_prefix("Bearer s3cret-token-"));
         number
             .and_then(|text| text.parse::<usize>().ok())
-            .is_some_and(|n| n > self.revoked && n <= self.given)
+            .is_some_and(|n| n > self.revoked && n <= self.issued)
     }
 
     /// The answer to a request for a token, which names the client in its header or in its form.
-    pub(super) fn give(
+    pub(super) fn issue(
         &mut self,
         authorization: Option<&str>,
-        told: &Value,
+        request: &Value,
         expires: Option<u64>,
     ) -> Response {
         let form = |key: &str| {
-            let pairs = told["body"]["form"].as_array().into_iter().flatten();
+            let pairs = request["body"]["form"].as_array().into_iter().flatten();
             pairs.filter(|pair| pair[0] == key).find_map(|pair| pair[1].as_str().map(str::to_owned))
         };
         let basic = format!("Basic {}", STANDARD.encode(format!("{CLIENT_ID}:{CLIENT_SECRET}")));
@@ -49,11 +49,11 @@ impl Tokens {
         if !by_form && authorization != Some(basic.as_str()) {
             return refuse(StatusCode::UNAUTHORIZED, "invalid_client");
         }
-        if told["method"] != "POST" || form("grant_type").as_deref() != Some("client_credentials") {
+        if request["method"] != "POST" || form("grant_type").as_deref() != Some("client_credentials") {
             return refuse(StatusCode::BAD_REQUEST, "unsupported_grant_type");
         }
-        self.given += 1;
-        let token = format!("s3cret-token-{}", self.given);
+        self.issued += 1;
+        let token = format!("s3cret-token-{}", self.issued);
         let answer =
             json!({ "access_token": token, "token_type": "bearer", "expires_in": expires.unwrap_or(3600) });
         answered(StatusCode::OK, &answer)

@@ -2,21 +2,22 @@
 
 use super::{find, folder};
 use crate::faulty::Kind;
+use crate::process::ChildGuard;
 use std::net::{TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// How long it may take to listen.
-const PATIENCE: Duration = Duration::from_secs(60);
-const POLL: Duration = Duration::from_millis(50);
+const START_TIMEOUT: Duration = Duration::from_secs(60);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// How often another port is tried when somebody else was quicker.
+/// How often another port is tried when another process was quicker.
 const ATTEMPTS: usize = 5;
 
 /// A running server.
 #[derive(Debug)]
 pub struct Everything {
-    child: Child,
+    child: ChildGuard,
     /// `http://127.0.0.1:1234/mcp` or `…/sse`.
     pub url: String,
 }
@@ -42,23 +43,16 @@ impl Everything {
         let mut command = Command::new(&server.command);
         command.args(&server.args).arg(transport).env("PORT", port.to_string());
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let child = command.spawn().expect("node starts");
+        let child = ChildGuard(command.spawn().expect("node starts"));
         let mut running = Self { child, url: format!("http://127.0.0.1:{port}/{path}") };
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + START_TIMEOUT;
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            if running.child.try_wait().expect("its state").is_some() {
+            if running.child.0.try_wait().expect("its state").is_some() {
                 return None;
             }
             assert!(Instant::now() < deadline, "server-everything does not listen");
-            std::thread::sleep(POLL);
+            std::thread::sleep(POLL_INTERVAL);
         }
         Some(running)
-    }
-}
-
-impl Drop for Everything {
-    fn drop(&mut self) {
-        self.child.kill().ok();
-        self.child.wait().ok();
     }
 }
