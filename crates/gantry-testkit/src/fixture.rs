@@ -4,21 +4,32 @@
 //! the client: as an `input_required` round, as the input of a task, or as a request of the server's own in the older
 //! era. So every tool works in every era, and a gateway that translates between eras can be measured with all of them.
 
-mod asking;
+mod catalogue;
 mod changes;
+mod converse;
 mod dialogue;
 mod era;
-mod media;
-mod options;
 mod plain;
-mod prompts;
-mod resources;
-mod rounds;
 mod serve;
 mod server;
 mod tasks;
-mod tools;
 
 pub use era::Era;
-pub use options::{Door, Options, USAGE};
 pub use serve::run;
+
+use clap::Parser;
+
+/// An MCP server with everything that the official conformance suite asks for.
+#[derive(Debug, Parser)]
+#[command(name = "fixture")]
+pub struct Options {
+    /// The revisions it speaks
+    #[arg(long, value_enum, default_value = "dual")]
+    era: Era,
+    /// Speak on standard input and output
+    #[arg(long)]
+    stdio: bool,
+    /// Listen on 127.0.0.1, on any free port for 0; the first line on standard output is the URL
+    #[arg(long, default_value = "0", conflicts_with = "stdio")]
+    port: u16,
+}
