@@ -18,18 +18,18 @@ pub mod echo;
 pub mod faulty;
 pub mod fixture;
 pub mod git_server;
-pub mod home;
 pub mod process;
 pub mod provider;
 pub mod real_servers;
 pub mod server;
+pub mod test_dir;
 pub mod test_server;
 pub mod tls;
 
 pub use connection::Connection;
 pub use echo::Echo;
-pub use home::{Home, Ran};
 pub use server::Server;
+pub use test_dir::{CommandOutput, TestDir};
 pub use test_server::TestServer;
 
 /// Whether the long forms of the crash, fault and load tests are to run.

@@ -66,7 +66,7 @@ pub fn command_line(pid: u32) -> String {
 /// The processes anywhere on the machine that run and have this text among their words or variables, with their words. Those
 /// of other users can be looked into by root only.
 #[must_use]
-pub fn marked(text: &str) -> Vec<(u32, String)> {
+pub fn find_processes(text: &str) -> Vec<(u32, String)> {
     let has = |pid: u32, file: &str| {
         let bytes = fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
         bytes.windows(text.len()).any(|window| window == text.as_bytes())
@@ -144,12 +144,12 @@ mod tests {
         let mut child = Command::new("sleep").arg("600").env("MARK", &mark).spawn().expect("it starts");
         let pid = child.id();
         assert!(descendants(own).contains(&pid) && is_running(pid));
-        assert_eq!(marked(&mark), [(pid, "sleep 600 ".to_owned())]);
+        assert_eq!(find_processes(&mark), [(pid, "sleep 600 ".to_owned())]);
         child.kill().expect("it runs");
         while is_running(pid) {
             std::thread::yield_now();
         }
-        assert!(zombies(own) >= 1 && marked(&mark).is_empty());
+        assert!(zombies(own) >= 1 && find_processes(&mark).is_empty());
         child.wait().expect("it ends");
         assert!(!descendants(own).contains(&pid) && !is_running(pid));
         assert_eq!(command_line(pid), "");

@@ -1,7 +1,7 @@
 //! A running `gantry serve`, and small clients for it.
 
-use crate::home::Home;
 use crate::process::ChildGuard;
+use crate::test_dir::TestDir;
 use bytes::Bytes;
 use gantry_egress::LocalServer;
 use http::{Method, StatusCode};
@@ -49,7 +49,7 @@ impl Answer {
 }
 
 impl Server {
-    pub(crate) fn start(home: &Home, args: &[&str]) -> Self {
+    pub(crate) fn start(home: &TestDir, args: &[&str]) -> Self {
         // An address of the test's own takes the place of the usual one.
         let bind: &[&str] = if args.contains(&"--bind") { &[] } else { &["--bind", "127.0.0.1:0"] };
         let mut command = home.command(["serve"].iter().chain(bind).chain(args));
@@ -73,14 +73,14 @@ impl Server {
 
     /// Its standard error so far.
     #[must_use]
-    pub fn said(&self) -> String {
+    pub fn stderr(&self) -> String {
         self.stderr.lock().unwrap().clone()
     }
 
     /// Waits until its standard error contains this: it is read beside what the server answers.
     #[track_caller]
     pub fn says(&self, text: &str) {
-        self.eventually(&format!("standard error contains {text:?}"), || self.said().contains(text));
+        self.eventually(&format!("standard error contains {text:?}"), || self.stderr().contains(text));
     }
 
     /// Its process id.
@@ -164,7 +164,7 @@ impl Server {
     pub fn eventually(&self, what: &str, mut holds: impl FnMut() -> bool) {
         let end = std::time::Instant::now() + TIMEOUT;
         while !holds() {
-            assert!(std::time::Instant::now() < end, "never: {what}\n{}", self.said());
+            assert!(std::time::Instant::now() < end, "never: {what}\n{}", self.stderr());
             std::thread::sleep(Duration::from_millis(10));
         }
     }

@@ -21,7 +21,7 @@ pub enum Program {
 
 /// A folder of its own with everything in it. Gone when dropped.
 #[derive(Debug)]
-pub struct Home {
+pub struct TestDir {
     folder: TempDir,
     program: Program,
     env: Vec<(String, String)>,
@@ -41,7 +41,7 @@ const SYSTEM_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// What a command did.
 #[derive(Debug)]
-pub struct Ran {
+pub struct CommandOutput {
     /// Its exit code; -1 if a signal ended it.
     pub code: i32,
     /// What it printed as data.
@@ -50,7 +50,7 @@ pub struct Ran {
     pub stderr: String,
 }
 
-impl Ran {
+impl CommandOutput {
     /// Standard output as JSON.
     #[must_use]
     #[track_caller]
@@ -59,7 +59,7 @@ impl Ran {
     }
 }
 
-impl Home {
+impl TestDir {
     /// A home for the real program, without a configuration.
     #[must_use]
     pub fn new() -> Self {
@@ -161,12 +161,12 @@ impl Home {
     }
 
     /// Runs the program and waits for it.
-    pub fn run<I: IntoIterator<Item: AsRef<OsStr>>>(&self, args: I) -> Ran {
+    pub fn run<I: IntoIterator<Item: AsRef<OsStr>>>(&self, args: I) -> CommandOutput {
         self.run_with_input(args, "")
     }
 
     /// Runs the program with this on its standard input.
-    pub fn run_with_input<I: IntoIterator<Item: AsRef<OsStr>>>(&self, args: I, input: &str) -> Ran {
+    pub fn run_with_input<I: IntoIterator<Item: AsRef<OsStr>>>(&self, args: I, input: &str) -> CommandOutput {
         let mut command = self.command(args);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the program starts");
@@ -176,7 +176,7 @@ impl Home {
         let feeding = std::thread::spawn(move || stdin.write_all(input.as_bytes()).ok());
         let output = child.wait_with_output().expect("the program ends");
         feeding.join().expect("the input is written");
-        Ran {
+        CommandOutput {
             code: output.status.code().unwrap_or(-1),
             stdout: String::from_utf8(output.stdout).expect("UTF-8"),
             stderr: String::from_utf8(output.stderr).expect("UTF-8"),
@@ -221,7 +221,7 @@ pub fn give(folder: &Path, user: u32) {
     }
 }
 
-impl Default for Home {
+impl Default for TestDir {
     fn default() -> Self {
         Self::new()
     }

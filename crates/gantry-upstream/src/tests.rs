@@ -27,7 +27,7 @@ pub(crate) fn settings(options: ServerOptions) -> ServerSettings {
     ServerSettings { id: "s".into(), options, disabled: None }
 }
 
-/// Keeps the changes that clients would be told of.
+/// Keeps the changes that clients would be notified of.
 #[derive(Debug, Default)]
 struct Changes(Mutex<Vec<Change>>);
 

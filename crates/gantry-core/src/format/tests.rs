@@ -87,7 +87,7 @@ fn srv_4_schemas_become_objects_with_properties() {
 }
 
 #[test]
-fn srv_4_choices_at_the_top_of_a_schema_are_told_in_words() {
+fn srv_4_choices_at_the_top_of_a_schema_are_described_in_words() {
     let circle = json!({ "properties": { "kind": { "const": "circle" }, "r": { "type": "number" }, "id": { "maxLength": 3 } } });
     let square = json!({ "properties": { "kind": { "const": "square" }, "r": { "type": "number" } }, "required": ["kind"] });
     let choice = json!({ "oneOf": [circle, square, { "$ref": "#/$defs/x" }] });

@@ -62,7 +62,7 @@ struct Fake {
     received: Arc<AtomicUsize>,
 }
 
-/// A server and the gateway behind it; clients are told apart by their names.
+/// A server and the gateway behind it; clients are distinguished by their names.
 #[derive(Clone)]
 struct TestServer {
     server: Server,
@@ -222,7 +222,7 @@ impl Fake {
                 };
                 return Outcome { result: Ok(text("kept").into()), receipt: Some(Box::pin(receipt)) };
             }
-            // Asks as many rounds of questions as it is told, each about two things.
+            // Asks as many rounds of questions as its arguments say, each about two things.
             "ask" => {
                 self.begun.add_permits(1);
                 let heard = interrogate(&*audience, arguments).await;

@@ -36,9 +36,9 @@ fn rst_1_what_would_lead_to_another_path_is_refused() {
     ] {
         template.fill(&arguments(&values)).unwrap_err();
     }
-    let odd = UrlTemplate::parse("https://h.test/.${parameters.x}", &[]).unwrap();
-    odd.fill(&arguments(&json!({ "x": "." }))).unwrap_err();
-    assert_eq!(odd.fill(&arguments(&json!({ "x": "git" }))).unwrap().as_str(), "https://h.test/.git");
+    let unusual = UrlTemplate::parse("https://h.test/.${parameters.x}", &[]).unwrap();
+    unusual.fill(&arguments(&json!({ "x": "." }))).unwrap_err();
+    assert_eq!(unusual.fill(&arguments(&json!({ "x": "git" }))).unwrap().as_str(), "https://h.test/.git");
 }
 
 #[test]

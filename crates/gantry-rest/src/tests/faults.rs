@@ -98,7 +98,7 @@ async fn rst_1_who_did_not_wait_to_the_end_does_not_say_that_nothing_happened() 
 }
 
 #[tokio::test]
-async fn rst_1_a_status_is_told_although_the_words_about_it_do_not_come() {
+async fn rst_1_a_status_is_reported_although_its_body_does_not_come() {
     let stuck = "HTTP/1.1 500 Oops\r\ncontent-length: 999\r\ncontent-type: text/plain\r\n\r\nsorry";
     let server = Server::saying([stuck.as_bytes(), HANGING].concat()).await;
     let tools = InlineTools::new(&[inline(Method::Get, server.url("/"))], &client()).unwrap();

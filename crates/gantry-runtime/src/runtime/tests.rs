@@ -28,7 +28,7 @@ struct Upstream {
     /// Moves on to change the tools of the server; connections are dropped when it reaches `DROP`.
     generation: watch::Sender<u64>,
     calls: Arc<AtomicUsize>,
-    /// How many resources it was asked to watch, less those it was told to forget.
+    /// How many resources it was asked to watch, less those it was asked to forget.
     watched: Arc<watch::Sender<i64>>,
 }
 
@@ -380,7 +380,7 @@ async fn a_server_with_other_tools_is_ready_when_those_can_be_called() {
             tokio::task::yield_now().await;
         }
     };
-    // A list that changes, and one that is another after a restart; no other client is told of the second.
+    // A list that changes, and one that is another after a restart; no other client is notified of the second.
     home.upstream.generation.send_replace(2);
     assert_eq!(ready_with(2).await.len(), 2);
     home.upstream.generation.send_if_modified(|generation| {

@@ -18,7 +18,7 @@ pub(crate) const DAEMON: &str = "setsid sh -c 'sleep 1000 </dev/null >/dev/null 
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 
 /// How long a condition may take on a busy machine, and how often it is looked at.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(10);
 
 /// One process as the system shows it.
@@ -157,7 +157,7 @@ impl<T, E: std::fmt::Debug> Condition for Result<T, E> {
 
 /// Looks again until the condition holds.
 pub(crate) async fn eventually<C: Condition>(what: &str, mut look: impl FnMut() -> C) -> C::Found {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     loop {
         match look().found() {
             Ok(found) => return found,

@@ -16,7 +16,7 @@ async fn the_same_request_joins_the_one_that_waits_or_runs() {
     let id = hold(&store, first.clone()).await.id;
     let entries = store.verify().await.unwrap().entries;
     assert_eq!(joined(&store, held("a")).await.id, id);
-    // The very same call is that request, too: its holder was not told and asks again.
+    // The very same call is that request, too: its holder got no answer and asks again.
     assert_eq!(joined(&store, first.clone()).await.id, id);
     assert_eq!(
         store.verify().await.unwrap().entries,

@@ -1,4 +1,4 @@
-//! Held calls in lists: what is due, what is to be told, what is forgotten, and what is too long to be listed.
+//! Held calls in lists: what is due, what is to be reported, what is forgotten, and what is too long to be listed.
 
 use crate::approvals::HOUR_US;
 use crate::fixture::{

@@ -167,7 +167,7 @@ async fn attempts_are_counted_by_the_intent_and_by_the_outcome() {
 }
 
 #[tokio::test]
-async fn a_call_that_ended_unrun_says_so_in_words_that_are_told_apart() {
+async fn a_call_that_ended_unrun_says_so_in_distinct_words() {
     let fixture = Fixture::new();
     let store = fixture.open();
     let session = crate::fixture::session(head().session, 0);
@@ -191,11 +191,11 @@ async fn a_call_that_ended_unrun_says_so_in_words_that_are_told_apart() {
         assert_eq!(store.calls(filter).await.unwrap().items.len(), 1);
     }
     let new = bring(&store, State::PendingApproval).await;
-    let told = gantry_store::Transition {
+    let reported = gantry_store::Transition {
         message: Some("the client went away".into()),
         ..step(State::CancelledBySystem)
     };
-    let row = store.transition(new.row.id, told, None).await.unwrap();
+    let row = store.transition(new.row.id, reported, None).await.unwrap();
     assert_eq!(row.message.as_deref(), Some("the client went away"));
     let outcome = store.call(new.head.id).await.unwrap().unwrap().outcome.unwrap();
     assert_eq!(outcome.message.as_deref(), Some("the client went away"));

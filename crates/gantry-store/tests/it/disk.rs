@@ -1,4 +1,4 @@
-//! A disk that takes no more: callers are told, nothing is half written, and the service resumes.
+//! A disk that takes no more: callers get errors, nothing is half written, and the service resumes.
 
 use crate::fixture::{CHILD, Fixture, begin, child, database, good, head, intent, whole};
 use gantry_store::{Error, Options, State, Store};

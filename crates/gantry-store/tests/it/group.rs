@@ -1,4 +1,4 @@
-//! The writer commits in groups, and gives everybody what it promised.
+//! The writer commits in groups, and keeps what it promised to every caller.
 
 use crate::fixture::{Fixture, begin, good, head, intent, keyed, whole};
 use gantry_store::{CallFilter, Error, IntentOutcome, Options, State, Store};

@@ -90,7 +90,7 @@ async fn a_held_call_meets_its_own_key_again_and_others_meet_the_call() {
     assert_eq!((found.head.id, found.state), (first.head.id, State::PendingApproval));
     assert_eq!(repeated(&store, "k").await.state, State::PendingApproval);
 
-    // Another request under the same key is told of the call that has it; the same request joins.
+    // Another request under the same key gets the call that has it; the same request joins.
     let other = NewApproval { idempotency: key, ..held("b") };
     let taken = store.hold(other, LIMITS).await;
     assert!(matches!(taken, Err(Error::Taken { call, .. }) if call == first.head.id), "{taken:?}");

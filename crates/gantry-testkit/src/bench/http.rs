@@ -5,7 +5,7 @@ use super::cpu::{CpuTime, Threads};
 use super::load::{Load, Worker as _};
 use super::report::{Figures, Table};
 use super::{ROUNDS, SETTLE, Section, WARM_UP, minimal, per_call, progress};
-use crate::{Home, Server};
+use crate::{Server, TestDir};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 use std::time::Duration;
@@ -20,7 +20,7 @@ pub(super) async fn calls(time: Duration) -> Result<Table> {
     let mut table = Table::new(title, &["protocol", "workers", "server"]);
     for round in 0..ROUNDS {
         // A new folder for each round, so that the ledgers of all rounds grow from nothing alike.
-        let home = Home::with_test_tools();
+        let home = TestDir::with_test_tools();
         let (gantry, (server, address)) = (home.serve(), minimal::start_http(0)?);
         for (era, n) in [Era::Legacy, Era::Modern].into_iter().flat_map(|era| WORKERS.map(|n| (era, n))) {
             progress(Section::Mcp, round, &format!("{} ×{n}", era.version()));
@@ -48,11 +48,11 @@ pub(super) async fn calls(time: Duration) -> Result<Table> {
 pub(super) async fn lists(time: Duration) -> Result<Table> {
     let title = format!("`tools/list` of {TOOLS} tools at `/mcp`, one worker, beside a bare axum echo");
     let mut table = Table::new(title, &["server"]);
-    let own = n_tools(&Home::with_test_tools().serve()).await?;
+    let own = n_tools(&TestDir::with_test_tools().serve()).await?;
     let fillers = TOOLS.checked_sub(own).context("there are too many tools already")?;
     for round in 0..ROUNDS {
         progress(Section::List, round, &format!("{own} + {fillers} tools"));
-        let home = Home::with_test_tools().env("TEST_GANTRY_FILLERS", &fillers.to_string());
+        let home = TestDir::with_test_tools().env("TEST_GANTRY_FILLERS", &fillers.to_string());
         let gantry = home.serve();
         let listed = n_tools(&gantry).await?;
         ensure!(listed == TOOLS, "{listed} tools are listed, not {TOOLS}");

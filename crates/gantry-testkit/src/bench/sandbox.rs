@@ -3,8 +3,8 @@
 use super::in_process::folder;
 use super::report::{Table, percentiles};
 use super::{ROUNDS, Section, progress};
-use crate::home::executable;
-use crate::{Connection, Home};
+use crate::test_dir::executable;
+use crate::{Connection, TestDir};
 use anyhow::{Context as _, Result, ensure};
 use gantry_sandbox::jail::{Access, ExitReason, Job, Limits, ProtectedPaths, Sandbox, Workspace};
 use serde_json::json;
@@ -47,7 +47,7 @@ pub(super) async fn measure() -> Result<Table> {
     let sandbox = Sandbox::find_with(executable("gantry"))?;
     let workspace = Workspace::open(folder.path(), ProtectedPaths::default())?;
     // The same programs for `run_code` as for the others, whatever else is installed.
-    let home = Home::new().env("PATH", "/usr/local/bin:/usr/bin:/bin");
+    let home = TestDir::new().env("PATH", "/usr/local/bin:/usr/bin:/bin");
     let gantry = home.serve();
     let mut connection = Connection::open(gantry.address)?;
     let level = sandbox.info().level;

@@ -6,7 +6,7 @@ use super::load::{Load, Worker};
 use super::minimal::{Kind, stdio_entry};
 use super::report::Table;
 use super::{ROUNDS, Section, WARM_UP, minimal, progress};
-use crate::{Home, Server};
+use crate::{Server, TestDir};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -54,7 +54,7 @@ pub(super) async fn idle() -> Result<Table> {
     for round in 0..ROUNDS {
         for n in [0, 1, MANY] {
             progress(Section::Idle, round, &format!("{n} servers"));
-            let home = Home::new().config(&configuration(&stdio_entry()?, n));
+            let home = TestDir::new().config(&configuration(&stdio_entry()?, n));
             let gantry = home.serve();
             wait_until_ready(&gantry, n).await?;
             let guards = children(gantry.pid())?.into_iter().map(proportional_mib).sum::<Result<f64>>()?;
@@ -96,7 +96,7 @@ async fn through_gantry(kind: Kind, n_workers: usize, time: Duration) -> Result<
         }
         None => stdio_entry()?,
     };
-    let home = Home::new().config(&configuration(&entry, 1));
+    let home = TestDir::new().config(&configuration(&entry, 1));
     let gantry = home.serve();
     wait_until_ready(&gantry, 1).await?;
     let mut clients = Vec::new();

@@ -1,8 +1,8 @@
 //! A faulty server that runs as a process of its own until it is dropped.
 
 use super::options::Kind;
-use crate::home::executable;
 use crate::process::ChildGuard;
+use crate::test_dir::executable;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};

@@ -8,7 +8,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 /// How long one read over a socket may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Something that carries messages both ways.
 pub(crate) trait Wire {
@@ -106,7 +106,7 @@ impl Process {
     pub(crate) fn start(mut command: Command) -> Self {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the server starts");
-        // Nobody may be blocked by a full pipe that nobody reads.
+        // The server must not block on a full pipe that is not read.
         let mut stderr = child.stderr.take().expect("a pipe");
         std::thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::sink()));
         let stdout = BufReader::new(child.stdout.take().expect("a pipe"));
@@ -166,7 +166,7 @@ impl Wire for Tcp {
 
 pub(crate) fn connect(address: SocketAddr) -> TcpStream {
     let stream = TcpStream::connect(address).expect("the server listens");
-    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    stream.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
     stream
 }
 

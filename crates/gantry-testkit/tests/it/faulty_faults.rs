@@ -97,7 +97,7 @@ fn chatter_is_right_on_the_wire_counted_and_can_be_stopped() {
     assert!(notes.iter().all(|note| note["method"].is_string()), "{notes:?}");
     assert!(text(&counters["result"]).contains("chattered"), "{counters}");
     server.notify("notifications/cancelled", &json!({ "requestId": 2 }));
-    // It is silent some time after it was told.
+    // It is silent some time after the cancellation.
     server.request_noting(4, "tools/call", &json!({ "name": "journal", "arguments": { "text": "told" } }));
     while !read().contains("cancelled") {
         server.request_noting(5, "tools/call", &json!({ "name": "pid" }));

@@ -100,7 +100,7 @@ fn pages_cover_a_list_once() {
 }
 
 #[test]
-fn what_is_odd_is_on_the_wire_byte_for_byte() {
+fn unusual_json_is_on_the_wire_byte_for_byte() {
     let mut server = legacy(&["--era", "dual"], &json!({}));
     let mut ask = |method: &str, params: &Value| {
         server.send(&json!({ "jsonrpc": "2.0", "id": 7, "method": method, "params": params }).to_string());
@@ -189,7 +189,7 @@ fn a_modern_server_asks_with_its_answer() {
 }
 
 #[test]
-fn changes_are_told_to_who_wants_to_know() {
+fn changes_are_sent_to_subscribers() {
     let mut server = legacy(&["--era", "dual"], &json!({}));
     let (notes, answer) = server.request_noting(1, "tools/call", &json!({ "name": "grow" }));
     assert_eq!(notes[0]["method"], "notifications/tools/list_changed");
@@ -215,7 +215,7 @@ fn changes_are_told_to_who_wants_to_know() {
 }
 
 #[test]
-fn prompts_and_resources_grow_and_are_told_apart() {
+fn prompts_and_resources_grow_and_are_announced_apart() {
     let mut server = legacy(&["--era", "dual"], &json!({}));
     for (tool, list, member, entry) in [
         ("grow-prompt", "prompts", "name", "grown-1"),
@@ -223,8 +223,8 @@ fn prompts_and_resources_grow_and_are_told_apart() {
     ] {
         let (notes, answer) = server.request_noting(1, "tools/call", &json!({ "name": tool }));
         assert_eq!(text(&answer["result"]), "grown-1");
-        let told: Vec<&Value> = notes.iter().map(|note| &note["method"]).collect();
-        assert_eq!(told, [&json!(format!("notifications/{list}/list_changed"))]);
+        let outcome: Vec<&Value> = notes.iter().map(|note| &note["method"]).collect();
+        assert_eq!(outcome, [&json!(format!("notifications/{list}/list_changed"))]);
         let listed = server.request(2, &format!("{list}/list"), &json!({}));
         let entries = listed["result"][list].as_array().expect("a list");
         assert_eq!(entries.last().expect("an entry")[member], entry, "{listed}");
@@ -254,7 +254,7 @@ fn prompts_and_resources_grow_and_are_told_apart() {
 }
 
 #[test]
-fn a_server_says_of_itself_what_it_is_told_to() {
+fn a_server_has_the_instructions_of_its_option() {
     let said = Process::faulty(&["--instructions", "Call nobody."]).initialize(&json!({}));
     assert_eq!(said["result"]["instructions"], "Call nobody.", "{said}");
     let said = Process::faulty(&[]).initialize(&json!({}));

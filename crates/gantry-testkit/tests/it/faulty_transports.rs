@@ -42,7 +42,7 @@ fn lines_over_tcp() {
 }
 
 #[test]
-fn a_lost_connection_is_told_from_a_cancelled_call() {
+fn a_lost_connection_is_distinguished_from_a_cancelled_call() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("journal");
     let server = Faulty::start(Kind::Tcp, &["--journal", path.to_str().unwrap()]);
@@ -138,7 +138,7 @@ fn next_event(stream: &mut BufReader<TcpStream>) -> Option<String> {
     }
 }
 
-/// A connection for POSTs to `/mcp`, with what the server has told to send along.
+/// A connection for POSTs to `/mcp`, with what the server wants sent along.
 struct Http {
     address: SocketAddr,
     headers: Vec<(&'static str, String)>,

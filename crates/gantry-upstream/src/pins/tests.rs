@@ -117,7 +117,7 @@ fn a_file_that_cannot_be_read_pins_everything_and_is_never_overwritten() {
 }
 
 #[test]
-fn accepting_a_tool_that_nobody_has_pins_nothing() {
+fn accepting_a_tool_that_no_server_has_pins_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let lock = opened(folder.path().join("gantry.lock"));
     let now = listing(None, &[("a", "one")]);
@@ -147,17 +147,17 @@ fn raw_listing(members: &[&str]) -> Arc<Listing> {
 }
 
 #[test]
-fn what_cannot_be_shown_as_a_value_is_shown_as_text_and_told_apart() {
+fn what_cannot_be_shown_as_a_value_is_shown_as_distinct_text() {
     let folder = tempfile::tempdir().unwrap();
     let lock = opened(folder.path().join("gantry.lock"));
     let server: Arc<str> = "s".into();
     let diff = |members: &str| lock.diff(&server, &raw_listing(&[members]));
     // Numbers that no usual reader holds, and nesting that none follows.
     let deep = format!(r#""x":{}{}"#, "[".repeat(200), "]".repeat(200));
-    for odd in [r#""x":1e400"#, deep.as_str()] {
+    for unusual in [r#""x":1e400"#, deep.as_str()] {
         let (kind, cruel) = (
-            diff(&format!(r#"{odd},"description":"kind""#)),
-            diff(&format!(r#"{odd},"description":"cruel""#)),
+            diff(&format!(r#"{unusual},"description":"kind""#)),
+            diff(&format!(r#"{unusual},"description":"cruel""#)),
         );
         assert!(kind[0].current.as_ref().unwrap().as_str().unwrap().contains("kind"), "{kind:?}");
         assert_ne!(PinDiff::revision(&kind), PinDiff::revision(&cruel));
@@ -173,7 +173,7 @@ fn what_cannot_be_shown_as_a_value_is_shown_as_text_and_told_apart() {
 }
 
 #[test]
-fn what_is_hidden_behind_an_odd_number_is_flagged_all_the_same() {
+fn what_is_hidden_behind_an_unusual_number_is_flagged_all_the_same() {
     let listing = raw_listing(&[r#""x":1e400,"description":"adds \u200b numbers""#]);
     assert!(
         listing.flags()[0].contains("description contains characters without width"),

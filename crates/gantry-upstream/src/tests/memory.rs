@@ -1,4 +1,4 @@
-//! Tests of a server in memory, with a clock of their own: what health checks come to, and what it is told when it is back.
+//! Tests of a server in memory, with a clock of their own: what health checks come to, and what it gets when it is back.
 
 use super::*;
 use gantry_core::id::SessionId;

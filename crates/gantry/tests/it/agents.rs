@@ -1,7 +1,7 @@
 //! Agents: what each may use, under which names and how deep, and that nothing else is there for it by any door.
 //!
 //! Scenarios that speak of MCP servers run against servers that others wrote; where a server has to change, fail or
-//! have odd names, it is our own.
+//! have unusual names, it is our own.
 
 mod aliases;
 mod allowed;
@@ -22,23 +22,23 @@ use crate::passthrough::Door;
 use gantry_testkit::faulty::Faulty;
 use gantry_testkit::real_servers::{self, Ready};
 use gantry_testkit::server::{Answer, send};
-use gantry_testkit::{Home, Server};
+use gantry_testkit::{Server, TestDir};
 use serde_json::{Value, json};
 
 /// A Gantry with agents, serving.
 struct Site {
     server: Server,
-    home: Home,
+    home: TestDir,
 }
 
 impl Site {
     /// With this configuration.
     fn of(config: &Value) -> Self {
-        Self::at(Home::new().config(&config.to_string()))
+        Self::at(TestDir::new().config(&config.to_string()))
     }
 
     /// In this home.
-    fn at(home: Home) -> Self {
+    fn at(home: TestDir) -> Self {
         let server = home.serve();
         let site = Self { server, home };
         site.settled();
@@ -52,7 +52,7 @@ impl Site {
             let servers = self.server.get_as_admin("/api/v1/servers").json();
             servers["items"].as_array().expect("servers").iter().all(|server| server["status"] != "starting")
         });
-        // Whoever connects waits for the pool that follows from it.
+        // A client that connects waits for the pool that follows from it.
         crate::passthrough::Talk::legacy(Door::Http(&self.server, "/mcp")).tools();
     }
 
@@ -157,8 +157,8 @@ fn with(mut entry: Value, more: &Value) -> Value {
     entry
 }
 
-/// A server of somebody else, ready to start in a home. On a busy machine some take long.
-fn real(home: &Home, id: &str) -> (Ready, Value) {
+/// A server that others wrote, ready to start in a home. On a busy machine some take long.
+fn real(home: &TestDir, id: &str) -> (Ready, Value) {
     let ready = real_servers::find(id).prepare(home.path());
     let entry = with(ready.entry(), &json!({ "startupTimeoutMs": 60_000 }));
     (ready, entry)

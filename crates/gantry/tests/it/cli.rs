@@ -3,6 +3,7 @@
 #![cfg(test)]
 
 mod absent;
+mod audit;
 mod call;
 mod doctor;
 mod help;
@@ -10,21 +11,20 @@ mod lock;
 mod servers;
 mod streams;
 mod tools;
-mod trail;
 
-use gantry_testkit::{Home, Ran};
+use gantry_testkit::{CommandOutput, TestDir};
 use serde_json::json;
 
 /// Runs a command and holds it to what every command keeps: no panic, no colour, no control characters in talk.
 #[track_caller]
-fn run(home: &Home, args: &[&str]) -> Ran {
+fn run(home: &TestDir, args: &[&str]) -> CommandOutput {
     let ran = home.run(args);
     held(&ran);
     ran
 }
 
 #[track_caller]
-fn held(ran: &Ran) {
+fn held(ran: &CommandOutput) {
     assert!((0..=3).contains(&ran.code), "{ran:?}");
     assert!(!ran.stderr.contains("panicked") && !ran.stderr.contains("RUST_BACKTRACE"), "{ran:?}");
     assert!(!ran.stdout.contains('\x1b'), "{ran:?}");
@@ -33,7 +33,7 @@ fn held(ran: &Ran) {
 
 #[test]
 fn blt_1_a_file_is_written_and_read_through_the_command_line() {
-    let home = Home::new();
+    let home = TestDir::new();
     let written = home.call("write_file", &json!({ "path": "a.txt", "content": "hi" }));
     assert_eq!(written["ok"], true);
     assert_eq!(written["result"], json!({ "path": "a.txt", "size": 2 }));
@@ -46,7 +46,7 @@ fn blt_1_a_file_is_written_and_read_through_the_command_line() {
 
 #[test]
 fn exit_codes_tell_done_from_refused_from_wrong_usage() {
-    let home = Home::new();
+    let home = TestDir::new();
     home.write("a.txt", "a");
     for (code, args) in [
         (0, ["call", "read_file", r#"{"path": "a.txt"}"#].as_slice()),
@@ -81,15 +81,15 @@ fn exit_codes_tell_done_from_refused_from_wrong_usage() {
     ] {
         let ran = run(&home, args);
         assert_eq!(ran.code, code, "{args:?}: {ran:?}");
-        // Whatever goes wrong is said, and on standard error unless it is what was asked for.
+        // Every failure is printed, on standard error unless it is what was asked for.
         let silent = code == 0 || args.contains(&"--json") || args.contains(&"doctor");
         assert_eq!(silent, ran.stderr.is_empty(), "{args:?}: {ran:?}");
     }
 }
 
 #[test]
-fn exit_code_3_is_for_what_nobody_asked_for() {
-    let home = Home::new();
+fn exit_code_3_is_for_internal_errors() {
+    let home = TestDir::new();
     home.call("list_directory", &json!({ "path": "." }));
     home.write(".gantry/gantry.db", "this is no database any more, for whatever reason");
     for args in [["tools"].as_slice(), &["audit", "verify"], &["call", "list_directory", r#"{"path": "."}"#]]

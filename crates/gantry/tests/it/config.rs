@@ -2,7 +2,7 @@
 
 #![cfg(test)]
 
-use gantry_testkit::{BUILT_IN, Home, Ran};
+use gantry_testkit::{BUILT_IN, CommandOutput, TestDir};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -41,12 +41,12 @@ decide = "deny"
 
 /// Asserts that the configuration is refused as a whole, and gives what was said.
 #[track_caller]
-fn refused(home: &Home) -> String {
+fn refused(home: &TestDir) -> String {
     refusal(&home.run(["tools"]))
 }
 
 #[track_caller]
-fn refusal(ran: &Ran) -> String {
+fn refusal(ran: &CommandOutput) -> String {
     assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{ran:?}");
     let words = ran.stderr.strip_prefix("error: ").expect("an error");
     words.trim_end().to_owned()
@@ -54,7 +54,7 @@ fn refusal(ran: &Ran) -> String {
 
 /// The path that `doctor` gives for a thing.
 #[track_caller]
-fn found(ran: &Ran, what: &str) -> String {
+fn found(ran: &CommandOutput, what: &str) -> String {
     assert_eq!(ran.code, 0, "{ran:?}");
     let report = ran.json();
     let check = report.as_array().expect("checks").iter().find(|check| check["check"] == what);
@@ -62,7 +62,7 @@ fn found(ran: &Ran, what: &str) -> String {
 }
 
 /// The canonical path of something in a home, as the program sees it.
-fn at(home: &Home, path: &str) -> String {
+fn at(home: &TestDir, path: &str) -> String {
     std::path::absolute(home.path().join(path)).expect("a path").display().to_string()
 }
 
@@ -70,7 +70,7 @@ fn at(home: &Home, path: &str) -> String {
 fn yaml_json_and_toml_say_the_same() {
     let results = [("gantry.yaml", YAML), ("gantry.yml", YAML), ("gantry.json", JSON), ("gantry.toml", TOML)]
         .map(|(name, text)| {
-            let home = Home::new();
+            let home = TestDir::new();
             home.write(name, text);
             home.write("a.pem", "");
             let denied = home.call("read_file", &json!({ "path": "a.pem" }));
@@ -88,7 +88,7 @@ fn yaml_json_and_toml_say_the_same() {
 
 #[test]
 fn without_a_file_gantry_runs_on_defaults() {
-    let home = Home::new();
+    let home = TestDir::new();
     let doctor = home.run(["doctor", "--json"]);
     assert_eq!(found(&doctor, "configuration"), "none, running on defaults");
     assert_eq!(found(&doctor, "workspace"), at(&home, "."));
@@ -112,7 +112,7 @@ fn an_unknown_key_is_refused_at_its_line_with_the_nearest_one() {
         ),
         ("gantry.toml", "\n[agents.reader]\ntols = [\"read_*\"]\n", 3),
     ] {
-        let home = Home::new();
+        let home = TestDir::new();
         home.write(name, text);
         let said = refused(&home);
         assert_eq!(
@@ -123,8 +123,8 @@ fn an_unknown_key_is_refused_at_its_line_with_the_nearest_one() {
 }
 
 #[test]
-fn every_problem_is_told_at_once_in_the_order_of_the_lines() {
-    let home = Home::new().config(
+fn every_problem_is_reported_at_once_in_the_order_of_the_lines() {
+    let home = TestDir::new().config(
         "workspce: .\ndefaults: { toolTimeout: soon }\nqueues:\n  disk: { concurrent: 0 }\nmodels: {}\n",
     );
     let said = refused(&home);
@@ -143,10 +143,10 @@ fn every_problem_is_told_at_once_in_the_order_of_the_lines() {
 #[test]
 fn keys_of_later_versions_are_refused_and_not_ignored() {
     for (key, value) in [("models", "{}"), ("auth", "{}")] {
-        let said = refused(&Home::new().config(&format!("{key}: {value}\n")));
+        let said = refused(&TestDir::new().config(&format!("{key}: {value}\n")));
         assert!(said.contains(key) && said.contains("not available in this version"), "{said}");
         let inside = format!("projects:\n  p:\n    workspace: .\n    {key}: {value}\n");
-        let said = refused(&Home::new().config(&inside));
+        let said = refused(&TestDir::new().config(&inside));
         let place = format!("gantry.yaml:4: \"projects.p.{key}\" ");
         assert!(said.starts_with(&place) && said.contains("not available in this version"), "{said}");
     }
@@ -155,34 +155,35 @@ fn keys_of_later_versions_are_refused_and_not_ignored() {
 #[test]
 fn keys_that_every_agent_may_have_and_gantry_does_not_use_yet_are_named_and_stop_nothing() {
     for key in ["guardrails", "memory", "limits", "router", "surface"] {
-        let home = Home::new()
+        let home = TestDir::new()
             .config(&format!("agents:\n  a:\n    tools: [read_file]\n    {key}: {{ anything: 1 }}\n"));
         let ran = home.run(["tools", "--agent", "a", "--json"]);
         assert_eq!((ran.code, ran.json().as_array().map(Vec::len)), (0, Some(1)), "{ran:?}");
         let doctor = home.run(["doctor", "--json"]).json();
-        let odd = |check: &Value| {
+        let unusual = |check: &Value| {
             let found = check["found"].as_str().unwrap_or_default();
             check["health"] == "odd" && found.starts_with("gantry.yaml:4:") && found.contains(key)
         };
-        assert!(doctor.as_array().unwrap().iter().any(odd), "{key}: {doctor}");
+        assert!(doctor.as_array().unwrap().iter().any(unusual), "{key}: {doctor}");
     }
 }
 
 #[test]
 fn cal_6_an_unknown_queue_is_a_load_error() {
     let said = refused(
-        &Home::new().config("tools: { workspace: { queue: disc } }\nqueues: { disk: { concurrent: 1 } }\n"),
+        &TestDir::new()
+            .config("tools: { workspace: { queue: disc } }\nqueues: { disk: { concurrent: 1 } }\n"),
     );
     assert_eq!(said, "gantry.yaml:1: tools.workspace.queue: unknown queue \"disc\"; did you mean \"disk\"?");
-    let said = refused(&Home::new().config("tools:\n  workspace:\n    toolsQueue: { read_file: fast }\n"));
+    let said = refused(&TestDir::new().config("tools:\n  workspace:\n    toolsQueue: { read_file: fast }\n"));
     assert!(said.starts_with("gantry.yaml:3:") && said.contains("\"fast\""), "{said}");
 }
 
 #[test]
 fn variables_come_from_the_environment_then_from_dotenv_then_from_their_default() {
-    let place = |home: &Home| found(&home.run(["doctor", "--json"]), "workspace");
+    let place = |home: &TestDir| found(&home.run(["doctor", "--json"]), "workspace");
     let make = || {
-        let home = Home::new().config("workspace: ${WS:-by-default}\n");
+        let home = TestDir::new().config("workspace: ${WS:-by-default}\n");
         for folder in ["by-default", "by-file", "by-environment"] {
             home.write(&format!("{folder}/x"), "");
         }
@@ -195,7 +196,7 @@ fn variables_come_from_the_environment_then_from_dotenv_then_from_their_default(
     let home = home.env("WS", "by-environment");
     assert_eq!(place(&home), at(&home, "by-environment"));
 
-    let said = refused(&Home::new().config("\nworkspace: ${NOT_SET_ANYWHERE}\n"));
+    let said = refused(&TestDir::new().config("\nworkspace: ${NOT_SET_ANYWHERE}\n"));
     assert!(
         said.starts_with("gantry.yaml:2: workspace:") && said.contains("${NOT_SET_ANYWHERE} is not set"),
         "{said}"
@@ -203,8 +204,8 @@ fn variables_come_from_the_environment_then_from_dotenv_then_from_their_default(
 }
 
 #[test]
-fn a_dotenv_that_cannot_be_read_is_told_with_its_line() {
-    let home = Home::new().config("workspace: .\n");
+fn a_dotenv_that_cannot_be_read_is_reported_with_its_line() {
+    let home = TestDir::new().config("workspace: .\n");
     home.write(".env", "A=1\nthis is no assignment\n");
     let said = refused(&home);
     assert!(said.starts_with(".env:2:"), "{said}");
@@ -212,7 +213,7 @@ fn a_dotenv_that_cannot_be_read_is_told_with_its_line() {
 
 #[test]
 fn the_flag_beats_the_variable_and_both_beat_the_working_folder() {
-    let home = Home::new().env("GANTRY_CONFIG", "by-variable/gantry.toml");
+    let home = TestDir::new().env("GANTRY_CONFIG", "by-variable/gantry.toml");
     home.write("gantry.yaml", "workspce: the working folder's file is not even read\n");
     home.write("by-variable/gantry.toml", "workspace = \"ws\"\n");
     home.write("by-variable/ws/x", "");
@@ -231,7 +232,7 @@ fn the_flag_beats_the_variable_and_both_beat_the_working_folder() {
 
 #[test]
 fn the_data_folder_is_where_the_flag_or_the_variable_says() {
-    let home = Home::new().env("GANTRY_DATA", "by-variable");
+    let home = TestDir::new().env("GANTRY_DATA", "by-variable");
     home.call("list_directory", &json!({ "path": "." }));
     assert!(home.path().join("by-variable/gantry.db").exists());
     let absolute = at(&home, "by-flag/deep");
@@ -246,7 +247,7 @@ fn the_data_folder_is_where_the_flag_or_the_variable_says() {
 
 #[test]
 fn empty_variables_count_as_unset() {
-    let home = Home::new().env("GANTRY_CONFIG", "").env("GANTRY_DATA", "");
+    let home = TestDir::new().env("GANTRY_CONFIG", "").env("GANTRY_DATA", "");
     let doctor = home.run(["doctor", "--json"]);
     assert_eq!(found(&doctor, "configuration"), "none, running on defaults");
     assert_eq!(found(&doctor, "data folder"), at(&home, ".gantry"));
@@ -254,10 +255,10 @@ fn empty_variables_count_as_unset() {
 
 #[test]
 fn a_file_that_is_named_and_not_there_is_never_replaced_by_defaults() {
-    let home = Home::new();
+    let home = TestDir::new();
     let said = refusal(&home.run(["tools", "--config", "none.yaml"]));
     assert!(said.starts_with("none.yaml: there is no such file"), "{said}");
-    let said = refused(&Home::new().env("GANTRY_CONFIG", "none.yaml"));
+    let said = refused(&TestDir::new().env("GANTRY_CONFIG", "none.yaml"));
     assert!(
         said.starts_with("none.yaml:") && said.contains("$GANTRY_CONFIG"),
         "it says who named it: {said}"
@@ -266,14 +267,14 @@ fn a_file_that_is_named_and_not_there_is_never_replaced_by_defaults() {
     assert!(said.contains("gantry.ini"), "{said}");
     std::os::unix::fs::symlink("nowhere", home.path().join("gantry.yaml")).unwrap();
     assert!(refused(&home).starts_with("gantry.yaml: "));
-    let home = Home::new();
+    let home = TestDir::new();
     home.write("gantry.yaml/x", "a folder in its place");
     assert!(refused(&home).contains("not a file"));
 }
 
 #[test]
 fn files_that_cannot_both_hold_or_cannot_be_read_are_refused() {
-    let home = Home::new().config("workspace: .\n");
+    let home = TestDir::new().config("workspace: .\n");
     home.write("gantry.toml", "");
     let said = refused(&home);
     assert!(
@@ -287,10 +288,10 @@ fn files_that_cannot_both_hold_or_cannot_be_read_are_refused() {
         ("server:\n\tbind: x\n", "gantry.yaml:2:"),
         ("- a list\n", "gantry.yaml:1:"),
     ] {
-        let said = refused(&Home::new().config(text));
+        let said = refused(&TestDir::new().config(text));
         assert!(said.starts_with(place), "{text:?}: {said}");
     }
-    let home = Home::new();
+    let home = TestDir::new();
     std::fs::write(home.path().join("gantry.yaml"), b"workspace: .\nagents: \xff\n").unwrap();
     let said = refused(&home);
     assert!(said.starts_with("gantry.yaml:2:") && said.contains("UTF-8"), "{said}");
@@ -298,9 +299,9 @@ fn files_that_cannot_both_hold_or_cannot_be_read_are_refused() {
 
 #[test]
 fn a_workspace_that_is_not_there_or_inside_the_data_folder_is_refused() {
-    let said = refused(&Home::new().config("\n\nworkspace: nowhere\n"));
+    let said = refused(&TestDir::new().config("\n\nworkspace: nowhere\n"));
     assert!(said.starts_with("gantry.yaml:3: workspace:") && said.contains("nowhere"), "{said}");
-    let home = Home::new().config("workspace: .gantry/ws\n");
+    let home = TestDir::new().config("workspace: .gantry/ws\n");
     home.write(".gantry/ws/x", "");
     let ran = home.run(["tools"]);
     assert!(ran.code != 0 && ran.stderr.contains("which no tool may touch"), "{ran:?}");
@@ -319,25 +320,25 @@ fn a_rule_or_pattern_that_cannot_hold_is_refused_at_its_line() {
         ("agents:\n  a:\n    tools: [\"\"]\n", 3, "tools"),
         ("policies:\n  - { name: a, tools: [\"*\"], decide: allow }\n", 2, "decide"),
     ] {
-        let said = refused(&Home::new().config(text));
+        let said = refused(&TestDir::new().config(text));
         assert!(said.starts_with(&format!("gantry.yaml:{line}:")) && said.contains(word), "{text}\n{said}");
     }
 }
 
 #[test]
 fn tools_that_are_switched_off_are_not_there() {
-    let home = Home::new().config("tools: { workspace: { enabled: false } }\n");
+    let home = TestDir::new().config("tools: { workspace: { enabled: false } }\n");
     let ran = home.run(["tools"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (0, ""));
     assert!(ran.stderr.contains("no tools"), "{ran:?}");
     assert_eq!(home.call("read_file", &json!({ "path": "x" }))["error"]["code"], "TOOL_NOT_FOUND");
-    let home = Home::new().config("tools: { workspace: { toolsAllowed: [] } }\n");
+    let home = TestDir::new().config("tools: { workspace: { toolsAllowed: [] } }\n");
     assert_eq!(home.run(["tools", "--json"]).json(), json!([]), "an empty list offers none");
 }
 
 #[test]
 fn escapes_in_a_configuration_do_not_reach_the_terminal() {
-    let home = Home::new().config("workspace: \"no\\e[31mwhere\\u202e\"\n");
+    let home = TestDir::new().config("workspace: \"no\\e[31mwhere\\u202e\"\n");
     for args in [["tools"].as_slice(), &["doctor"]] {
         let ran = home.run(args);
         let all = ran.stdout + &ran.stderr;

@@ -1,6 +1,6 @@
 //! Ends of the process: killed at any moment under load, asked to stop, started twice on one folder.
 
-use gantry_testkit::{Connection, Home, Server, long};
+use gantry_testkit::{Connection, Server, TestDir, long};
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
@@ -18,7 +18,7 @@ const CLIENTS: usize = 8;
 const ANSWERS_BEFORE: u64 = 120;
 const MICROSECONDS_AFTER: u64 = 20_000;
 
-/// Rows that one look at the trail gets; more than one round can make.
+/// Rows that one page of the audit log has; more than one round can make.
 const ROUND_ROWS: usize = 1000;
 
 /// Pseudo-random numbers (xorshift), the same in every run, so that a failure can be repeated.
@@ -60,7 +60,7 @@ fn client(address: SocketAddr, name: &str, answered: &AtomicUsize) -> Heard {
 }
 
 /// Puts a server under load and kills it at a moment of its own.
-fn round(home: &Home, n: usize, moments: &mut Moments) -> Heard {
+fn round(home: &TestDir, n: usize, moments: &mut Moments) -> Heard {
     let server = home.serve();
     let (address, answered) = (server.address, AtomicUsize::new(0));
     let (answers, after) = (moments.below(ANSWERS_BEFORE), moments.below(MICROSECONDS_AFTER));
@@ -84,7 +84,7 @@ fn round(home: &Home, n: usize, moments: &mut Moments) -> Heard {
 }
 
 /// The records of one round by the text of the call, each with its id and state.
-fn records(home: &Home, n: usize) -> HashMap<String, (String, String)> {
+fn records(home: &TestDir, n: usize) -> HashMap<String, (String, String)> {
     let rows = home.run(["audit", "--json", "--limit", &ROUND_ROWS.to_string()]).json();
     let rows = rows.as_array().expect("a list");
     let mut records = HashMap::new();
@@ -102,7 +102,7 @@ fn records(home: &Home, n: usize) -> HashMap<String, (String, String)> {
 }
 
 /// Holds what was heard and what was done against what is on record; returns how many outcomes are unknown.
-fn examine(home: &Home, n: usize, heard: &Heard) -> usize {
+fn examine(home: &TestDir, n: usize, heard: &Heard) -> usize {
     let verified = home.run(["audit", "verify", "--json"]);
     assert_eq!((verified.code, &verified.json()["ok"]), (0, &json!(true)), "{verified:?}");
     let records = records(home, n);
@@ -133,20 +133,20 @@ fn examine(home: &Home, n: usize, heard: &Heard) -> usize {
 
 /// Kills one home again and again, and returns how many calls were answered and how many are of unknown outcome.
 fn many_lives(moments: &mut Moments) -> (usize, usize) {
-    let home = Home::with_test_tools();
+    let home = TestDir::with_test_tools();
     let (mut answered, mut unknown) = (0, 0);
     for n in 0..KILLS {
         let heard = round(&home, n, moments);
         answered += heard.writes.len() + heard.reads.len();
         unknown += examine(&home, n, &heard);
     }
-    // What is unknown stays so until a person says otherwise, and people are told.
+    // What is unknown stays so until a person says otherwise, and it is shown.
     let listed = home.run(["audit", "--json", "--state", "OUTCOME_UNKNOWN", "--limit", "1000"]).json();
     assert_eq!(listed.as_array().map(Vec::len), Some(unknown));
     if unknown > 0 {
         let doctor = home.run(["doctor"]);
-        let told = format!("{unknown} calls may or may not have taken effect");
-        assert!(doctor.stdout.contains(&told), "{doctor:?}");
+        let reported = format!("{unknown} calls may or may not have taken effect");
+        assert!(doctor.stdout.contains(&reported), "{doctor:?}");
     }
     let server = home.serve();
     assert_eq!(server.get("/readyz").status, 200);
@@ -169,7 +169,7 @@ fn cal_16_heavy_after_a_kill_at_any_moment_each_call_is_complete_absent_or_of_un
 }
 
 /// Calls a slow tool from another client and waits until it runs.
-fn call_under_way(home: &Home, server: &Server) -> thread::JoinHandle<gantry_testkit::server::Answer> {
+fn call_under_way(home: &TestDir, server: &Server) -> thread::JoinHandle<gantry_testkit::server::Answer> {
     let mut connection = server.connect();
     let calling = thread::spawn(move || {
         connection.call("test__slow_write", &json!({ "ms": 1000, "file": "slow.txt" })).expect("an answer")
@@ -180,8 +180,8 @@ fn call_under_way(home: &Home, server: &Server) -> thread::JoinHandle<gantry_tes
 }
 
 #[test]
-fn dur_2_a_server_that_is_told_to_stop_lets_the_running_call_end_and_answers_it() {
-    let home = Home::with_test_tools();
+fn dur_2_a_server_that_is_asked_to_stop_lets_the_running_call_end_and_answers_it() {
+    let home = TestDir::with_test_tools();
     let server = home.serve();
     assert!(home.path().join(".gantry/server.json").exists());
     let calling = call_under_way(&home, &server);
@@ -201,7 +201,7 @@ fn dur_2_a_server_that_is_told_to_stop_lets_the_running_call_end_and_answers_it(
 
 #[test]
 fn cal_16_a_call_that_was_killed_under_way_is_unknown_and_is_not_run_again() {
-    let home = Home::with_test_tools();
+    let home = TestDir::with_test_tools();
     let server = home.serve();
     let mut connection = server.connect();
     let calling = thread::spawn(move || {
@@ -214,7 +214,7 @@ fn cal_16_a_call_that_was_killed_under_way_is_unknown_and_is_not_run_again() {
 
     let server = home.serve();
     let said = "1 calls of a process that died are open";
-    server.eventually("the new server says so", || server.said().contains(said));
+    server.eventually("the new server says so", || server.stderr().contains(said));
     let rows = server.get_as_admin("/api/v1/audit").json();
     let row = &rows["items"][0];
     assert_eq!(
@@ -230,7 +230,7 @@ fn cal_16_a_call_that_was_killed_under_way_is_unknown_and_is_not_run_again() {
 
 #[test]
 fn a_second_server_on_the_same_folder_is_refused_with_the_address_of_the_first() {
-    let home = Home::new();
+    let home = TestDir::new();
     let server = home.serve();
     let second = home.run(["serve", "--bind", "127.0.0.1:0"]);
     assert_eq!(second.code, 2, "{second:?}");
@@ -249,14 +249,14 @@ fn a_second_server_on_the_same_folder_is_refused_with_the_address_of_the_first()
 
 #[test]
 fn commands_use_the_server_that_runs_on_the_folder() {
-    let home = Home::new();
+    let home = TestDir::new();
     let server = home.serve();
     let written = home.call("write_file", &json!({ "path": "a.txt", "content": "hi" }));
     let id = written["id"].as_str().expect("an id");
     let events = server.get_as_admin("/api/v1/events?follow=false").text;
     for kind in ["tool_started", "tool_finished"] {
-        let told = |line: &str| line.contains(&format!("\"type\":\"{kind}\"")) && line.contains(id);
-        assert!(events.lines().any(told), "no {kind} of {id} in {events}");
+        let reported = |line: &str| line.contains(&format!("\"type\":\"{kind}\"")) && line.contains(id);
+        assert!(events.lines().any(reported), "no {kind} of {id} in {events}");
     }
     let shown = home.run(["events", "--json"]);
     assert!(shown.stdout.contains(id), "{shown:?}");

@@ -2,7 +2,7 @@
 
 #![cfg(test)]
 
-use gantry_testkit::Home;
+use gantry_testkit::TestDir;
 use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -53,7 +53,7 @@ fn the_first_minute_of_the_readme_works_by_copy_and_paste() {
         .collect();
     assert!(!tested.is_empty(), "no ```sh block of README.md is marked with {MARK}");
     for (_, _, block) in tested {
-        let home = Home::new();
+        let home = TestDir::new();
         let folder = home.executable().parent().expect("a folder").to_owned();
         let path = format!("{}:{}", folder.display(), std::env::var("PATH").expect("a PATH"));
         for line in commands(&block) {
@@ -80,7 +80,7 @@ fn the_configuration_of_the_readme_does_what_the_readme_says() {
         .into_iter()
         .find(|(_, language, text)| language == "yaml" && text.contains("agents:"));
     let (_, _, text) = example.expect("an example of a configuration");
-    let home = Home::new().config(&text);
+    let home = TestDir::new().config(&text);
     home.write(".env", "KEY=1\n");
     home.write("README.md", "hello");
     let tools = home.run(["tools", "--agent", "reader", "--json"]).json();

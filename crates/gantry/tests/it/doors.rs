@@ -1,7 +1,7 @@
-//! What each door may do, and in whose name: a model's door gives no more than the agent role, whatever key is sent.
+//! What each entry point may do, and in whose name: a model's entry point gives no more than the agent role, with any key.
 
 use gantry_testkit::server::send;
-use gantry_testkit::{Home, Server};
+use gantry_testkit::{Server, TestDir};
 use http::Method;
 use serde_json::{Value, json};
 
@@ -27,7 +27,7 @@ fn calls(server: &Server) -> Value {
 
 #[test]
 fn srv_1_a_model_with_the_administrators_key_is_still_a_model() {
-    let home = Home::new().config(
+    let home = TestDir::new().config(
         "policies: [{ name: models, tools: [\"*\"], when: \"role == 'agent'\", decide: deny, reason: not for models }]\n",
     );
     let server = home.serve();
@@ -42,7 +42,7 @@ fn srv_1_a_model_with_the_administrators_key_is_still_a_model() {
 
 #[test]
 fn cal_16_an_idempotency_key_counts_however_its_name_is_escaped() {
-    let home = Home::with_test_tools();
+    let home = TestDir::with_test_tools();
     let server = home.serve();
     let arguments = json!({ "file": "count.txt", "text": "one" });
     for name in ["gantry/idempotencyKey", r"gantry\/idempotencyKey", r"\u0067antry/idempotencyKey"] {
@@ -54,8 +54,8 @@ fn cal_16_an_idempotency_key_counts_however_its_name_is_escaped() {
 }
 
 #[test]
-fn cal_12_a_client_whose_session_was_canceled_is_told_to_begin_anew() {
-    let home = Home::new();
+fn cal_12_a_client_whose_session_was_canceled_is_asked_to_begin_anew() {
+    let home = TestDir::new();
     let server = home.serve();
     let json = [("content-type", "application/json")];
     let hello = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
@@ -75,13 +75,13 @@ fn cal_12_a_client_whose_session_was_canceled_is_told_to_begin_anew() {
 
 #[test]
 fn blt_1_no_tool_changes_what_configures_gantry() {
-    let home = Home::new();
+    let home = TestDir::new();
     for name in ["gantry.yaml", "gantry.json", "gantry.toml"] {
         let reply = home.call_yes("write_file", &json!({ "path": name, "content": "workspace: /" }));
         assert_eq!(reply["error"]["code"], "PERMISSION_DENIED", "{name}: {reply}");
         assert!(!home.path().join(name).exists());
     }
-    let home = Home::new().config("agents: { a: { tools: [] } }\n");
+    let home = TestDir::new().config("agents: { a: { tools: [] } }\n");
     home.write("mine.yaml", "workspace: /");
     for (tool, arguments) in [
         ("write_file", json!({ "path": "gantry.yaml", "content": "" })),

@@ -14,9 +14,9 @@ mod whose;
 use crate::passthrough::{Door, Talk, parsed};
 use gantry_egress::LocalServer;
 use gantry_testkit::faulty::{Faulty, Kind};
-use gantry_testkit::home::executable;
 use gantry_testkit::server::{Answer, send};
-use gantry_testkit::{Home, Server};
+use gantry_testkit::test_dir::executable;
+use gantry_testkit::{Server, TestDir};
 use http::Method;
 use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader};
@@ -39,7 +39,7 @@ enum Era {
 /// A Gantry with MCP servers.
 struct Rig {
     server: Server,
-    home: Home,
+    home: TestDir,
     _remote: Vec<Remote>,
 }
 
@@ -71,7 +71,7 @@ impl Rig {
     /// its entry.
     #[track_caller]
     fn with(config: &Value, servers: &[(&str, &[&str])]) -> Self {
-        let home = Home::new();
+        let home = TestDir::new();
         let (mut config, mut remote) = (config.clone(), Vec::new());
         for (name, more) in servers {
             let entry = entry(&home, name, more, &mut remote);
@@ -148,7 +148,7 @@ fn journal(name: &str) -> String {
 }
 
 /// What stands in the configuration for a server, which is started if it has to be.
-fn entry(home: &Home, name: &str, more: &[&str], remote: &mut Vec<Remote>) -> Value {
+fn entry(home: &TestDir, name: &str, more: &[&str], remote: &mut Vec<Remote>) -> Value {
     let mut words = name.split('_');
     let mut word = || words.next().expect("program, era and transport");
     let (program, era, transport) = (word(), word(), word());

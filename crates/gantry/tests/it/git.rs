@@ -12,7 +12,7 @@ mod secrets;
 mod traps;
 
 use gantry_core::schema::Schema;
-use gantry_testkit::{Home, Server};
+use gantry_testkit::{Server, TestDir};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -21,7 +21,7 @@ use std::sync::OnceLock;
 
 /// A home whose workspace is a repository on the branch `main`.
 struct Repo {
-    home: Home,
+    home: TestDir,
 }
 
 /// Runs git as a person does, on this machine, with no settings of the machine's; what it printed.
@@ -48,10 +48,10 @@ impl Repo {
 
     /// The same with this configuration of Gantry.
     fn with(yaml: &str) -> Self {
-        let home = Home::new().config(yaml);
+        let home = TestDir::new().config(yaml);
         let repo = Self { home };
         repo.git(&["init", "--quiet"]);
-        // What belongs to Gantry is nobody's business here.
+        // What belongs to Gantry is left out here.
         repo.home.write(".git/info/exclude", "gantry.yaml\n.gantry\n.env\n");
         repo
     }
@@ -96,7 +96,7 @@ impl Repo {
             .expect("its mode");
     }
 
-    /// The result of a call that needs nobody's yes, or has it.
+    /// The result of a call that needs no approval, or has it.
     #[track_caller]
     fn done(&self, tool: &str, arguments: &Value) -> Value {
         let reply = self.home.call_yes(tool, arguments);

@@ -1,6 +1,6 @@
 //! Many clients at once: every call is answered with its own result and is in the ledger exactly once.
 
-use gantry_testkit::{Home, Server};
+use gantry_testkit::{Server, TestDir};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::thread;
@@ -14,10 +14,10 @@ const CALLS_EACH: usize = 157;
 /// Every so many calls of a client, one changes something.
 const WRITE_EVERY: usize = 4;
 
-/// Rows of the audit trail that one request gets.
+/// Rows of the audit log that one request gets.
 const PAGE: usize = 1000;
 
-/// What a call says, so that its answer and its record can be told from all others.
+/// What a call says, so that its answer and its record are distinct.
 fn mark(client: usize, call: usize) -> String {
     format!("c{client:02}-{call:03}")
 }
@@ -47,8 +47,8 @@ fn client(server: &Server, client: usize) -> Vec<(String, String)> {
         .collect()
 }
 
-/// The whole audit trail, page by page.
-fn trail(server: &Server) -> Vec<Value> {
+/// The whole audit log, page by page.
+fn audit_log(server: &Server) -> Vec<Value> {
     let mut rows = Vec::new();
     let mut next = String::new();
     loop {
@@ -67,7 +67,7 @@ fn marked(row: &Value) -> String {
 
 #[test]
 fn cal_16_heavy_ten_thousand_calls_of_64_clients_are_each_answered_and_recorded_exactly_once() {
-    let home = Home::with_test_tools();
+    let home = TestDir::with_test_tools();
     let server = home.serve();
     let answered: HashMap<String, String> = thread::scope(|scope| {
         let server = &server;
@@ -76,8 +76,8 @@ fn cal_16_heavy_ten_thousand_calls_of_64_clients_are_each_answered_and_recorded_
     });
     assert_eq!(answered.len(), CLIENTS * CALLS_EACH);
 
-    // The records: none lost, none doubled, each with the id that its caller was told.
-    let rows = trail(&server);
+    // The records: none lost, none doubled, each with the id that its caller got.
+    let rows = audit_log(&server);
     let recorded: HashMap<String, String> =
         rows.iter().map(|row| (marked(row), row["id"].as_str().expect("an id").to_owned())).collect();
     assert_eq!(rows.len(), answered.len());

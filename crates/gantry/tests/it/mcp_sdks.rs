@@ -1,6 +1,6 @@
 //! Clients that others wrote, on the official SDKs of both generations, against `gantry mcp` and `gantry serve`.
 
-use gantry_testkit::{BUILT_IN, Home, Ran, Server};
+use gantry_testkit::{BUILT_IN, CommandOutput, Server, TestDir};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
@@ -9,7 +9,7 @@ use std::process::{Child, Command, Output, Stdio};
 const LEGACY: &str = "2025-11-25";
 const MODERN: &str = "2026-07-28";
 
-/// A client, and the eras it can be told to speak with the version that each leads to.
+/// A client, and the eras it can be made to speak with the version that each leads to.
 pub(crate) struct Sdk {
     program: &'static str,
     script: &'static str,
@@ -83,7 +83,7 @@ pub(crate) fn installed(name: &str) -> PathBuf {
 }
 
 /// A command of a client, with the environment that Gantry itself would get.
-fn client(home: &Home, program: &str) -> Command {
+fn client(home: &TestDir, program: &str) -> Command {
     let mut command = Command::new(installed(program));
     let base = home.command::<[&str; 0]>([]);
     let env = base.get_envs().filter_map(|(name, value)| Some((name, value?)));
@@ -93,12 +93,12 @@ fn client(home: &Home, program: &str) -> Command {
     command
 }
 
-fn ran(mut command: Command) -> Ran {
+fn ran(mut command: Command) -> CommandOutput {
     finished(command.output().expect("the client starts"))
 }
 
-fn finished(output: Output) -> Ran {
-    Ran {
+fn finished(output: Output) -> CommandOutput {
+    CommandOutput {
         code: output.status.code().unwrap_or(-1),
         stdout: String::from_utf8(output.stdout).expect("UTF-8"),
         stderr: String::from_utf8(output.stderr).expect("UTF-8"),
@@ -108,19 +108,25 @@ fn finished(output: Output) -> Ran {
 impl Sdk {
     /// Plays a script and returns what the client saw.
     #[track_caller]
-    pub(crate) fn play(&self, home: &Home, door: Door<'_>, era: &str, script: &Value) -> Value {
+    pub(crate) fn play(&self, home: &TestDir, door: Door<'_>, era: &str, script: &Value) -> Value {
         self.play_with(home, door, &["--era", era], script)
     }
 
     /// The same with these options of the client.
     #[track_caller]
-    pub(crate) fn play_with(&self, home: &Home, door: Door<'_>, options: &[&str], script: &Value) -> Value {
+    pub(crate) fn play_with(
+        &self,
+        home: &TestDir,
+        door: Door<'_>,
+        options: &[&str],
+        script: &Value,
+    ) -> Value {
         self.begin(home, door, options, script).end()
     }
 
     /// Begins to play a script.
     #[track_caller]
-    pub(crate) fn begin(&self, home: &Home, door: Door<'_>, options: &[&str], script: &Value) -> Playing {
+    pub(crate) fn begin(&self, home: &TestDir, door: Door<'_>, options: &[&str], script: &Value) -> Playing {
         let mut command = client(home, self.program);
         command.arg(installed(self.script));
         match door {
@@ -137,13 +143,13 @@ impl Sdk {
     }
 
     /// Plays the same conversation in every era.
-    fn converse(&self, home: &Home, door: Door<'_>) {
+    fn converse(&self, home: &TestDir, door: Door<'_>) {
         for era in self.eras {
             self.converse_in(home, door, *era, &format!("{}.txt", era.0));
         }
     }
 
-    fn converse_in(&self, home: &Home, door: Door<'_>, (era, version): (&str, &str), file: &str) {
+    fn converse_in(&self, home: &TestDir, door: Door<'_>, (era, version): (&str, &str), file: &str) {
         let seen = self.play(home, door, era, &conversation(file));
         assert_eq!(
             (&seen["protocol"], &seen["server"]["name"]),
@@ -172,12 +178,12 @@ fn conversation(file: &str) -> Value {
 }
 
 /// Exactly the built-in tools, each as `gantry tools` shows it.
-fn check_list(home: &Home, step: &Value) {
+fn check_list(home: &TestDir, step: &Value) {
     assert_eq!(step["tools"], json!(BUILT_IN));
     check_definitions(home, &step["definitions"]);
 }
 
-fn check_definitions(home: &Home, seen: &Value) {
+fn check_definitions(home: &TestDir, seen: &Value) {
     let expected = home.run(["tools", "--format", "mcp"]).json();
     let (seen, expected) = (seen.as_array().expect("a list"), expected.as_array().expect("a list"));
     assert_eq!(seen.len(), expected.len());
@@ -204,16 +210,19 @@ fn check_calls(file: &str, steps: &[Value]) {
     assert_eq!(read["structuredContent"]["content"], "grüße\n", "{read}");
     assert_eq!(read["structuredContent"]["size"], 8, "{read}");
     for step in [written, read] {
-        let told: Value = serde_json::from_str(text(step)).expect("JSON as text");
-        assert_eq!(told, step["structuredContent"], "{step}");
+        let outcome: Value = serde_json::from_str(text(step)).expect("JSON as text");
+        assert_eq!(outcome, step["structuredContent"], "{step}");
     }
     assert_eq!(
         (&missing["isError"], &missing["structuredContent"]),
         (&json!(true), &Value::Null),
         "{missing}"
     );
-    let told = text(missing);
-    assert!(told.starts_with("(tool failed: missing.txt does not exist") && told.ends_with(')'), "{told}");
+    let outcome = text(missing);
+    assert!(
+        outcome.starts_with("(tool failed: missing.txt does not exist") && outcome.ends_with(')'),
+        "{outcome}"
+    );
     assert_eq!(missing["_meta"]["gantry/error"]["code"], "FILE_NOT_FOUND", "{missing}");
     assert_eq!(unknown["error"]["code"], -32602, "{unknown}");
     assert!(
@@ -223,7 +232,7 @@ fn check_calls(file: &str, steps: &[Value]) {
 }
 
 /// The calls of the last conversation, newest first, as they are on record.
-fn check_ledger(home: &Home, door: Door<'_>, file: &str) {
+fn check_ledger(home: &TestDir, door: Door<'_>, file: &str) {
     let rows = home.run(["audit", "--json", "--limit", "4"]).json();
     let shown: Vec<_> = rows
         .as_array()
@@ -253,36 +262,36 @@ fn check_ledger(home: &Home, door: Door<'_>, file: &str) {
 
 #[test]
 fn srv_1_the_python_sdk_works_over_stdio_in_both_eras() {
-    PYTHON.converse(&Home::new(), Door::Stdio);
+    PYTHON.converse(&TestDir::new(), Door::Stdio);
 }
 
 #[test]
 fn srv_1_the_python_sdk_works_over_http_in_both_eras() {
-    let home = Home::new();
+    let home = TestDir::new();
     PYTHON.converse(&home, Door::Http(&home.serve()));
 }
 
 #[test]
 fn srv_1_the_typescript_sdk_1_works_over_stdio_and_http() {
-    TYPESCRIPT_1.converse(&Home::new(), Door::Stdio);
-    let home = Home::new();
+    TYPESCRIPT_1.converse(&TestDir::new(), Door::Stdio);
+    let home = TestDir::new();
     TYPESCRIPT_1.converse(&home, Door::Http(&home.serve()));
 }
 
 #[test]
 fn srv_1_the_typescript_client_2_works_over_stdio_in_both_eras() {
-    TYPESCRIPT_2.converse(&Home::new(), Door::Stdio);
+    TYPESCRIPT_2.converse(&TestDir::new(), Door::Stdio);
 }
 
 #[test]
 fn srv_1_the_typescript_client_2_works_over_http_in_both_eras() {
-    let home = Home::new();
+    let home = TestDir::new();
     TYPESCRIPT_2.converse(&home, Door::Http(&home.serve()));
 }
 
 #[test]
 fn srv_1_clients_that_start_gantry_beside_a_running_server_share_its_queues_and_events() {
-    let home = Home::new();
+    let home = TestDir::new();
     let server = home.serve();
     let sdks = [("py", PYTHON), ("ts1", TYPESCRIPT_1), ("ts2", TYPESCRIPT_2)];
     for (name, sdk) in &sdks {
@@ -294,7 +303,7 @@ fn srv_1_clients_that_start_gantry_beside_a_running_server_share_its_queues_and_
 }
 
 /// Runs the Inspector's command line.
-pub(crate) fn inspector(home: &Home, door: Door<'_>, era: &str, args: &[&str]) -> Ran {
+pub(crate) fn inspector(home: &TestDir, door: Door<'_>, era: &str, args: &[&str]) -> CommandOutput {
     let mut command = client(home, "node/inspector.sh");
     if let Door::Http(server) = door {
         command.arg(format!("http://{}/mcp", server.address)).args(["--transport", "http"]);
@@ -310,7 +319,7 @@ pub(crate) fn inspector(home: &Home, door: Door<'_>, era: &str, args: &[&str]) -
     ran(command)
 }
 
-fn inspect(home: &Home, door: Door<'_>) {
+fn inspect(home: &TestDir, door: Door<'_>) {
     for era in ["legacy", "auto", "modern"] {
         let file = format!("{era}.txt");
         let call = |tool: &str, arguments: &Value| {
@@ -352,18 +361,18 @@ fn inspect(home: &Home, door: Door<'_>) {
 
 #[test]
 fn srv_1_the_mcp_inspector_works_over_stdio() {
-    inspect(&Home::new(), Door::Stdio);
+    inspect(&TestDir::new(), Door::Stdio);
 }
 
 #[test]
 fn srv_1_the_mcp_inspector_works_over_http() {
-    let home = Home::new();
+    let home = TestDir::new();
     inspect(&home, Door::Http(&home.serve()));
 }
 
 /// A home whose results are stored beyond 2,000 bytes, with a file of twice that.
-fn home_with_small_results() -> Home {
-    let home = Home::with_test_tools().config("defaults: { toolResponseMaxBytes: 2000 }\n");
+fn home_with_small_results() -> TestDir {
+    let home = TestDir::with_test_tools().config("defaults: { toolResponseMaxBytes: 2000 }\n");
     let lines: String = (0..400).map(|n| format!("line {n:04}\n")).collect();
     home.write("big.txt", &lines);
     home
@@ -387,7 +396,7 @@ fn cal_9_a_stored_result_does_not_break_clients_that_insist_on_the_output_schema
         { "call": { "name": "test__flood", "arguments": { "bytes": 5000 } } },
         { "list": {} },
     ]);
-    let check = |sdk: &Sdk, home: &Home, door: Door<'_>, era: &str| {
+    let check = |sdk: &Sdk, home: &TestDir, door: Door<'_>, era: &str| {
         let seen = sdk.play(home, door, era, &script);
         let [before, read, flood, after] = seen["steps"].as_array().expect("steps").as_slice() else {
             panic!("not four steps in {era}")

@@ -7,7 +7,7 @@ mod flights;
 mod wrong;
 
 use gantry_testkit::server::Answer;
-use gantry_testkit::{Connection, Home, Server};
+use gantry_testkit::{Connection, Server, TestDir};
 use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
@@ -28,7 +28,7 @@ struct Pipe {
 }
 
 impl Pipe {
-    fn open(home: &Home) -> Self {
+    fn open(home: &TestDir) -> Self {
         let mut command = home.command(["mcp"]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().expect("the program starts");
@@ -37,7 +37,7 @@ impl Pipe {
     }
 
     /// The same after a handshake.
-    fn initialized(home: &Home, version: &str) -> Self {
+    fn initialized(home: &TestDir, version: &str) -> Self {
         let mut pipe = Self::open(home);
         let answer = pipe.ask(&initialize(version));
         assert_eq!(answer["result"]["protocolVersion"], version, "{answer}");
@@ -176,7 +176,7 @@ fn padded(message: &[u8], size: usize) -> Vec<u8> {
 
 #[test]
 fn srv_1_a_body_or_line_beyond_the_limit_is_refused_and_one_at_the_limit_is_not() {
-    let home = Home::new();
+    let home = TestDir::new();
     let server = home.serve();
     let mut socket = Socket::initialized(&server, "2025-06-18");
     let ping = br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
@@ -187,7 +187,7 @@ fn srv_1_a_body_or_line_beyond_the_limit_is_refused_and_one_at_the_limit_is_not(
     socket.connection = server.connect();
     still_works(&mut socket, "a body that is too large");
 
-    let mut pipe = Pipe::initialized(&Home::new(), "2025-06-18");
+    let mut pipe = Pipe::initialized(&TestDir::new(), "2025-06-18");
     assert_eq!(pipe.ask(&padded(ping, LINE_BYTES))["result"], json!({}));
     let refused = pipe.ask(&padded(ping, LINE_BYTES + 1));
     assert_eq!((&refused["error"]["code"], &refused["id"]), (&json!(-32700), &Value::Null), "{refused}");
@@ -196,7 +196,7 @@ fn srv_1_a_body_or_line_beyond_the_limit_is_refused_and_one_at_the_limit_is_not(
 
 #[test]
 fn srv_1_a_line_in_front_of_a_running_server_has_the_same_limit() {
-    let home = Home::new();
+    let home = TestDir::new();
     let _server = home.serve();
     let mut pipe = Pipe::initialized(&home, "2025-06-18");
     let ping = br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
@@ -208,9 +208,9 @@ fn srv_1_a_line_in_front_of_a_running_server_has_the_same_limit() {
 
 #[test]
 fn srv_1_ids_come_back_exactly_as_they_were_written() {
-    let home = Home::new();
+    let home = TestDir::new();
     let server = home.serve();
-    let mut pipe = Pipe::initialized(&Home::new(), "2025-11-25");
+    let mut pipe = Pipe::initialized(&TestDir::new(), "2025-11-25");
     let mut socket = Socket::initialized(&server, "2025-11-25");
     let long = format!("\"{}\"", "x".repeat(256));
     let ids = [
@@ -238,7 +238,7 @@ fn srv_1_ids_come_back_exactly_as_they_were_written() {
 
 #[test]
 fn srv_1_numbers_and_texts_pass_as_they_were_written() {
-    let home = Home::with_test_tools();
+    let home = TestDir::with_test_tools();
     let server = home.serve();
     let mut socket = Socket::initialized(&server, "2025-06-18");
     // J13: what one reader would round is passed as its text, or refused.
@@ -261,7 +261,7 @@ fn srv_1_numbers_and_texts_pass_as_they_were_written() {
 
 #[test]
 fn srv_1_definitions_are_the_same_text_by_every_door_and_in_both_eras() {
-    let home = Home::new();
+    let home = TestDir::new();
     let server = home.serve();
     let tools = |text: &str| {
         let (_, rest) = text.split_once("\"tools\":").expect("tools");
@@ -270,7 +270,7 @@ fn srv_1_definitions_are_the_same_text_by_every_door_and_in_both_eras() {
         values.next().expect("a list").expect("JSON").get().to_owned()
     };
     let list = request(1, "tools/list", &json!({}));
-    let mut pipe = Pipe::initialized(&Home::new(), "2024-11-05");
+    let mut pipe = Pipe::initialized(&TestDir::new(), "2024-11-05");
     pipe.send(&list);
     let expected = tools(&pipe.line());
     assert_eq!(tools(&Socket::initialized(&server, "2025-11-25").post(&list).text), expected);
@@ -282,14 +282,14 @@ fn srv_1_definitions_are_the_same_text_by_every_door_and_in_both_eras() {
 
 #[test]
 fn srv_1_batches_belong_to_one_version_and_are_bounded() {
-    let home = Home::new();
+    let home = TestDir::new();
     let server = home.serve();
     let ping = |id: usize| json!({ "jsonrpc": "2.0", "id": id, "method": "ping" });
     let batch = |n: usize| json!((0..n).map(ping).collect::<Vec<_>>()).to_string().into_bytes();
     let mixed =
         json!([ping(1), { "jsonrpc": "2.0", "method": "notifications/initialized" }, { "id": 2 }, ping(3)]);
     let mut socket = Socket::initialized(&server, "2025-03-26");
-    let mut pipe = Pipe::initialized(&Home::new(), "2025-03-26");
+    let mut pipe = Pipe::initialized(&TestDir::new(), "2025-03-26");
     for door in [&mut socket as &mut dyn Door, &mut pipe] {
         let answers = door.ask(mixed.to_string().as_bytes());
         let shown: Vec<_> =
@@ -306,7 +306,7 @@ fn srv_1_batches_belong_to_one_version_and_are_bounded() {
 
 #[test]
 fn srv_1_nothing_but_ping_is_answered_before_the_handshake() {
-    let home = Home::new();
+    let home = TestDir::new();
     let mut pipe = Pipe::open(&home);
     still_works(&mut pipe, "opening");
     let early = pipe.ask(&call(1, "write_file", &json!({ "path": "early.txt", "content": "x" })));
@@ -322,11 +322,11 @@ fn srv_1_nothing_but_ping_is_answered_before_the_handshake() {
 }
 
 #[test]
-fn srv_1_answers_and_notifications_that_nobody_waits_for_are_dropped() {
-    let home = Home::new();
+fn srv_1_unexpected_answers_and_notifications_are_dropped() {
+    let home = TestDir::new();
     let server = home.serve();
     let (mut socket, mut pipe) =
-        (Socket::initialized(&server, "2025-06-18"), Pipe::initialized(&Home::new(), "2025-06-18"));
+        (Socket::initialized(&server, "2025-06-18"), Pipe::initialized(&TestDir::new(), "2025-06-18"));
     for message in [
         r#"{"jsonrpc":"2.0","id":99,"result":{}}"#,
         r#"{"jsonrpc":"2.0","id":"x","error":{"code":1,"message":"no"}}"#,
@@ -347,7 +347,7 @@ fn srv_1_answers_and_notifications_that_nobody_waits_for_are_dropped() {
 
 #[test]
 fn srv_1_a_version_that_is_unknown_or_said_in_two_ways_is_refused() {
-    let home = Home::new();
+    let home = TestDir::new();
     let server = home.serve();
     let mut socket = Socket::initialized(&server, "2025-06-18");
     let session = socket.session.clone();
@@ -386,7 +386,7 @@ fn srv_1_a_version_that_is_unknown_or_said_in_two_ways_is_refused() {
 
 #[test]
 fn srv_1_both_eras_share_one_endpoint_and_one_connection() {
-    let home = Home::new();
+    let home = TestDir::new();
     let server = home.serve();
     let mut socket = Socket::initialized(&server, "2025-06-18");
     let written = socket.ask(&call(1, "write_file", &json!({ "path": "a.txt", "content": "both" })));
@@ -413,13 +413,13 @@ fn srv_1_both_eras_share_one_endpoint_and_one_connection() {
 
 #[test]
 fn srv_1_a_session_is_its_clients_own_until_it_ends() {
-    let home = Home::new();
+    let home = TestDir::new();
     let server = home.serve();
     let mut socket = Socket::initialized(&server, "2025-06-18");
     let list = request(1, "tools/list", &json!({}));
     let session = socket.session.clone();
     assert_eq!(session.len(), 32, "{session}");
-    // Another identity does not find it, nor does anybody find one that never was or that they chose themselves.
+    // Another identity does not find it, nor does any identity find one that never was or that it chose itself.
     let key = format!("Bearer {}", server.key);
     let strangers: [&[(&str, &str)]; 4] = [
         &[("mcp-session-id", &session), ("authorization", &key)],
@@ -458,7 +458,7 @@ fn srv_1_a_session_is_its_clients_own_until_it_ends() {
 
 #[test]
 fn srv_1_media_types_that_are_not_json_are_refused() {
-    let home = Home::new();
+    let home = TestDir::new();
     let server = home.serve();
     let mut connection = server.connect();
     let message = initialize("2025-06-18");

@@ -1,10 +1,10 @@
 //! Names: how tools are displayed, which spellings reach them, and what a wrong one is answered.
 
-use gantry_testkit::Home;
+use gantry_testkit::TestDir;
 use serde_json::{Value, json};
 
 /// Every name in `gantry tools`, with the id of its provider.
-fn listed(home: &Home) -> Vec<(String, String)> {
+fn listed(home: &TestDir) -> Vec<(String, String)> {
     let tools = home.run(["tools", "--format", "json"]).json();
     let text = |tool: &Value, pointer: &str| {
         tool.pointer(pointer).map(|text| text.as_str().unwrap_or_default().to_owned())
@@ -22,7 +22,7 @@ fn lasting(mut reply: Value) -> Value {
 
 #[test]
 fn nam_1_a_providers_tools_are_prefixed_and_gantrys_own_are_bare() {
-    let home = Home::with_test_tools();
+    let home = TestDir::with_test_tools();
     let tools = listed(&home);
     for (name, provider) in &tools {
         match provider.as_str() {
@@ -41,7 +41,7 @@ fn nam_1_a_providers_tools_are_prefixed_and_gantrys_own_are_bare() {
 
 #[test]
 fn nam_1_a_bare_name_is_accepted_with_its_namespace_too() {
-    let home = Home::new();
+    let home = TestDir::new();
     home.write("a.txt", "hi");
     for spelling in ["read_file", "workspace__read_file", "@workspace/read_file"] {
         let reply = home.call(spelling, &json!({ "path": "a.txt" }));
@@ -52,7 +52,7 @@ fn nam_1_a_bare_name_is_accepted_with_its_namespace_too() {
 
 #[test]
 fn nam_2_slashed_names_are_accepted_in_calls_by_every_door() {
-    let home = Home::with_test_tools();
+    let home = TestDir::with_test_tools();
     let arguments = json!({ "text": "hi" });
     assert_eq!(home.call("@test/echo", &arguments)["result"], "hi");
     let server = home.serve();
@@ -66,7 +66,7 @@ fn nam_2_slashed_names_are_accepted_in_calls_by_every_door() {
 
 #[test]
 fn nam_2_slashed_names_are_accepted_wherever_the_configuration_names_tools() {
-    let home = Home::with_test_tools().config(
+    let home = TestDir::with_test_tools().config(
         r#"
 agents: { a: { tools: ["@test/slow-write", "@test/ec*"] } }
 approvals: { requiresApprovalTools: ["@test/echo"] }
@@ -82,7 +82,7 @@ policies: [{ name: no-logins, tools: ["@test/login"], decide: deny }]
 
 #[test]
 fn nam_3_other_characters_become_underscores_and_the_original_spelling_resolves() {
-    let home = Home::with_test_tools();
+    let home = TestDir::with_test_tools();
     let names = listed(&home);
     assert!(names.iter().any(|tool| tool.0 == "test__slow_write"), "{names:?}");
     let allowed =
@@ -108,7 +108,7 @@ fn nam_5_policies_bind_the_tool_and_not_the_spelling_of_a_call() {
         r#"tools: ["*"], when: "tool.provider == 'test' && tool.original == 'slow-write'""#,
     ];
     for rule in rules {
-        let home = Home::with_test_tools()
+        let home = TestDir::with_test_tools()
             .config(&format!("policies: [{{ name: no-writes, {rule}, decide: deny }}]\n"));
         for spelling in spellings {
             let reply = home.call(spelling, &json!({ "ms": 0, "file": home.path().join("out.txt") }));
@@ -120,7 +120,7 @@ fn nam_5_policies_bind_the_tool_and_not_the_spelling_of_a_call() {
 
 #[test]
 fn nam_5_the_ledger_names_the_provider_and_the_original_tool() {
-    let home = Home::with_test_tools();
+    let home = TestDir::with_test_tools();
     let arguments = json!({ "ms": 0, "file": home.path().join("out.txt") });
     for spelling in ["test__slow_write", "@test/slow-write"] {
         home.call(spelling, &arguments);
@@ -136,7 +136,7 @@ fn nam_5_the_ledger_names_the_provider_and_the_original_tool() {
 
 #[test]
 fn nam_5_cache_queue_and_time_limit_are_keyed_by_the_original_name() {
-    let home = Home::with_test_tools().config("queues: { disk: { concurrent: 1 } }\n").settings(&json!({
+    let home = TestDir::with_test_tools().config("queues: { disk: { concurrent: 1 } }\n").settings(&json!({
         "toolsCache": { "tick": 60_000 },
         "toolsQueue": { "slow-write": "disk" },
         "toolsTimeout": { "slow-write": 50 },
@@ -156,7 +156,7 @@ fn nam_5_cache_queue_and_time_limit_are_keyed_by_the_original_name() {
 
 #[test]
 fn nam_6_an_unknown_tool_is_answered_with_the_closest_names() {
-    let home = Home::with_test_tools();
+    let home = TestDir::with_test_tools();
     let reply = home.call("test__slowwrite", &json!({}));
     assert_eq!(reply["error"]["code"], "TOOL_NOT_FOUND");
     let message = reply["error"]["message"].as_str().unwrap();
@@ -168,7 +168,7 @@ fn nam_6_an_unknown_tool_is_answered_with_the_closest_names() {
 
 #[test]
 fn nam_6_suggestions_come_from_what_the_caller_may_see() {
-    let home = Home::with_test_tools().config("agents: { a: { tools: [test__sleep] } }\n");
+    let home = TestDir::with_test_tools().config("agents: { a: { tools: [test__sleep] } }\n");
     let reply = home.run(["call", "test__slow_writ", "{}", "--agent", "a", "--json"]).json();
     assert_eq!(reply["error"]["code"], "TOOL_NOT_FOUND");
     assert!(!reply.to_string().contains("slow_write"), "a hidden tool was offered: {reply}");
@@ -178,10 +178,10 @@ fn nam_6_suggestions_come_from_what_the_caller_may_see() {
 fn nam_6_a_hidden_tool_is_answered_as_if_it_were_not_there() {
     let config = "agents: { a: { tools: [read_file, write_file] } }\n";
     // The same question where the tool is hidden and where there is no such tool at all.
-    let (hidden, absent) = (Home::with_test_tools().config(config), Home::new().config(config));
+    let (hidden, absent) = (TestDir::with_test_tools().config(config), TestDir::new().config(config));
     for spelling in ["test__slow_write", "test__slow-write", "@test/slow-write", "test__bad_schema"] {
         for arguments in ["{}", r#"{"ms":"wrong"}"#] {
-            let ask = |home: &Home| home.run(["call", spelling, arguments, "--agent", "a", "--json"]);
+            let ask = |home: &TestDir| home.run(["call", spelling, arguments, "--agent", "a", "--json"]);
             let (there, not_there) = (ask(&hidden), ask(&absent));
             assert_eq!(there.code, 1);
             assert_eq!(lasting(there.json()), lasting(not_there.json()), "{spelling}");

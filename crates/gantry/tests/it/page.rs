@@ -1,8 +1,8 @@
-//! The page at `/`: how the servers are doing and where to connect, for anybody with a browser on this machine.
+//! The page at `/`: how the servers are doing and where to connect, for every browser on this machine.
 
 #![cfg(test)]
 
-use gantry_testkit::Home;
+use gantry_testkit::TestDir;
 use gantry_testkit::faulty::Faulty;
 use serde_json::json;
 
@@ -12,7 +12,7 @@ const SECRET: &str = "hunter2-and-more";
 #[test]
 fn ups_4_the_page_shows_the_lights() {
     let waiting = "until test -f go; do sleep 0.02; done; exec $FAULTY";
-    let home = Home::new().config(
+    let home = TestDir::new().config(
         &json!({ "mcpServers": {
             "a green/one": { "command": Faulty::program() },
             "b-yellow": { "command": "sh", "args": ["-c", waiting], "env": { "FAULTY": Faulty::program() },
@@ -79,7 +79,7 @@ fn ups_4_the_page_shows_the_lights() {
 
 #[test]
 fn the_page_says_which_of_its_links_need_the_key() {
-    let home = Home::new();
+    let home = TestDir::new();
     let server = home.serve();
     let empty = server.get("/").text;
     assert!(empty.contains("mcpServers") && !empty.contains("<table"), "{empty}");

@@ -6,10 +6,10 @@
 mod agents;
 mod dialogue;
 mod doors;
-mod hearing;
 mod lists;
 mod lossless;
 mod names;
+mod notifications;
 mod prompts;
 mod resources;
 mod same_tools;
@@ -21,7 +21,7 @@ pub(crate) use doors::Door;
 pub(crate) use talk::{LEGACY, Talk, elements, in_order, members, names, parsed, raw, text, without};
 
 use gantry_testkit::faulty::Faulty;
-use gantry_testkit::{Home, Server};
+use gantry_testkit::{Server, TestDir};
 use serde_json::{Value, json};
 
 /// The file in the home that servers write down what really happened in.
@@ -30,7 +30,7 @@ const JOURNAL: &str = "journal.txt";
 /// A Gantry with MCP servers, serving.
 pub(crate) struct Rig {
     pub(crate) server: Server,
-    pub(crate) home: Home,
+    pub(crate) home: TestDir,
 }
 
 impl Rig {
@@ -50,15 +50,15 @@ impl Rig {
     }
 
     fn with_config(config: &Value) -> Self {
-        let home = Home::new().config(&config.to_string());
+        let home = TestDir::new().config(&config.to_string());
         let server = home.serve();
-        // However slow the machine is: nobody waits for ever for the tools of a server that has not started.
+        // However slow the machine is: no client waits for ever for the tools of a server that has not started.
         server.eventually("every server has started", || {
             let servers = server.get_as_admin("/api/v1/servers").json();
             servers["items"].as_array().expect("servers").iter().all(|server| server["status"] != "starting")
         });
         let rig = Self { server, home };
-        // And whoever lists now waits until that can be seen, so that no test hears of it as of a change.
+        // And a client that lists now waits until that can be seen, so that no test sees it as a change.
         Talk::legacy(rig.door()).tools();
         rig
     }

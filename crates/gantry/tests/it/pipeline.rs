@@ -7,17 +7,17 @@ mod replies;
 mod timeouts;
 
 use gantry_testkit::server::{Answer, send};
-use gantry_testkit::{Home, Server};
+use gantry_testkit::{Server, TestDir};
 use http::Method;
 use serde_json::{Value, json};
 
 /// A file of the home as an argument.
-pub(crate) fn file(home: &Home, name: &str) -> Value {
+pub(crate) fn file(home: &TestDir, name: &str) -> Value {
     json!(home.path().join(name))
 }
 
 /// How many lines a file of the home has; none if it is not there.
-pub(crate) fn lines(home: &Home, name: &str) -> usize {
+pub(crate) fn lines(home: &TestDir, name: &str) -> usize {
     std::fs::read_to_string(home.path().join(name)).map_or(0, |text| text.lines().count())
 }
 

@@ -2,11 +2,11 @@
 
 use crate::pipeline::{file, lines, post, post_as_person};
 use crate::results::mcp_call;
-use gantry_testkit::Home;
+use gantry_testkit::TestDir;
 use serde_json::{Value, json};
 
-fn with_policies(rules: &str) -> Home {
-    Home::with_test_tools().config(&format!("agents: {{ a: {{}}, b: {{}} }}\npolicies:\n{rules}"))
+fn with_policies(rules: &str) -> TestDir {
+    TestDir::with_test_tools().config(&format!("agents: {{ a: {{}}, b: {{}} }}\npolicies:\n{rules}"))
 }
 
 /// What a call comes to: its result, or its error's code.
@@ -91,7 +91,7 @@ fn a_condition_that_cannot_be_judged_refuses_the_call() {
 }
 
 #[test]
-fn deny_wins_over_ask_whatever_the_order() {
+fn deny_wins_over_ask_in_any_order() {
     let (deny, ask) = (
         "  - { name: deny-it, tools: [test__echo], decide: deny }\n",
         "  - { name: ask-it, tools: [test__echo], decide: ask }\n",
@@ -136,7 +136,7 @@ fn a_rule_that_asks_holds_the_call_until_a_person_says_yes() {
 
 #[test]
 fn only_a_person_can_say_yes() {
-    let home = Home::with_test_tools().config(
+    let home = TestDir::with_test_tools().config(
         "policies: [{ name: ask-counts, tools: [test__count], decide: ask }]\n\
          approvals: { delivery: pending, approvalTimeoutMs: 2000 }\n",
     );
@@ -161,7 +161,7 @@ fn only_a_person_can_say_yes() {
 
 #[test]
 fn requires_approval_tools_is_all_none_or_a_list() {
-    let home = Home::with_test_tools();
+    let home = TestDir::with_test_tools();
     home.write("a.txt", "hi");
     let check = |setting: &str, echo: &str, delete: &str| {
         home.write("gantry.yaml", &format!("approvals: {{ requiresApprovalTools: {setting} }}\n"));
@@ -182,7 +182,7 @@ fn requires_approval_tools_is_all_none_or_a_list() {
 
 #[test]
 fn a_call_that_several_rules_ask_about_gives_every_reason() {
-    let home = Home::with_test_tools().config(
+    let home = TestDir::with_test_tools().config(
         r"
 approvals: { requiresApprovalTools: [delete_file] }
 policies: [{ name: careful, tools: [delete_file], decide: ask, reason: the team wants to know }]
@@ -217,7 +217,8 @@ fn a_broken_rule_is_an_error_at_its_line_and_nothing_starts() {
         ("when: \"args.n > 3\"\n    decide: ask\n    examples: { ask: [{}] }", 6, "cannot be judged"),
         ("decide: ask\n    examples: { deny: [{}] }", 5, "move the example to examples.ask"),
     ] {
-        let home = Home::new().config(&format!("policies:\n  - name: p\n    tools: [\"*\"]\n    {rule}\n"));
+        let home =
+            TestDir::new().config(&format!("policies:\n  - name: p\n    tools: [\"*\"]\n    {rule}\n"));
         for command in [&["tools"] as &[&str], &["serve", "--bind", "127.0.0.1:0"]] {
             let ran = home.run(command);
             assert_eq!(ran.code, 2, "{ran:?}");

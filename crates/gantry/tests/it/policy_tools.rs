@@ -1,11 +1,11 @@
 //! `gantry policy`: rules against their examples, against one call, and against what is on record.
 
 use crate::pipeline::{file, lines};
-use gantry_testkit::{Home, Ran};
+use gantry_testkit::{CommandOutput, TestDir};
 use serde_json::{Value, json};
 
 #[track_caller]
-fn run(home: &Home, args: &[&str]) -> Ran {
+fn run(home: &TestDir, args: &[&str]) -> CommandOutput {
     let ran = home.run([["policy"].as_slice(), args].concat());
     assert!((0..=3).contains(&ran.code) && !ran.stderr.contains("panicked"), "{ran:?}");
     ran
@@ -23,7 +23,7 @@ policies:
 
 #[test]
 fn apr_11_rules_are_tested_against_their_examples() {
-    let home = Home::with_test_tools().config(RULES);
+    let home = TestDir::with_test_tools().config(RULES);
     let ran = run(&home, &["test"]);
     assert_eq!(ran.code, 0, "{ran:?}");
     let rows: Vec<Vec<&str>> = ran.stdout.lines().map(|line| line.split_whitespace().collect()).collect();
@@ -40,7 +40,7 @@ fn apr_11_rules_are_tested_against_their_examples() {
 fn apr_11_an_example_that_fails_is_named_with_its_line_also_where_the_file_is_refused_for_it() {
     let wrong = "policies:\n  - name: no-prod\n    tools: ['*']\n    when: args.env == 'prod'\n    decide: deny\n    \
                  examples:\n      deny: [{ env: prod }]\n      ask: [{ env: prod }]\n      pass:\n        - { env: prod }\n        - {}\n";
-    let home = Home::with_test_tools().config(&format!(
+    let home = TestDir::with_test_tools().config(&format!(
         "{wrong}projects:\n  other:\n    workspace: .\n    policies: [{{ name: q, tools: [a], decide: ask, examples: {{ ask: [{{}}] }} }}]\n"
     ));
     assert_eq!(home.run(["tools"]).code, 2, "the file is refused");
@@ -85,22 +85,22 @@ fn apr_11_an_example_that_fails_is_named_with_its_line_also_where_the_file_is_re
 
 #[test]
 fn apr_11_what_else_is_wrong_with_a_configuration_is_wrong_usage() {
-    let home = Home::new().config("policies: [{ name: p, tools: [a], decide: deny, when: 'args.' }]\n");
+    let home = TestDir::new().config("policies: [{ name: p, tools: [a], decide: deny, when: 'args.' }]\n");
     let ran = run(&home, &["test"]);
     assert!(ran.code == 2 && ran.stderr.contains("gantry.yaml:1: policy p: the condition"), "{ran:?}");
-    let home = Home::new().config("approvals: { toolRules: { a: sometimes } }\n");
+    let home = TestDir::new().config("approvals: { toolRules: { a: sometimes } }\n");
     let ran = run(&home, &["test"]);
     assert!(ran.code == 2 && ran.stderr.contains("toolRules of a"), "{ran:?}");
-    let ran = run(&Home::new(), &["test"]);
+    let ran = run(&TestDir::new(), &["test"]);
     assert!(ran.code == 0 && ran.stderr.contains("no policies"), "{ran:?}");
-    assert_eq!(run(&Home::new(), &["test", "--project", "nope"]).code, 2);
-    assert_eq!(run(&Home::new(), &["test", "--agent", "a"]).code, 2, "an agent is for a call");
-    assert_eq!(run(&Home::new(), &[]).code, 2);
+    assert_eq!(run(&TestDir::new(), &["test", "--project", "nope"]).code, 2);
+    assert_eq!(run(&TestDir::new(), &["test", "--agent", "a"]).code, 2, "an agent is for a call");
+    assert_eq!(run(&TestDir::new(), &[]).code, 2);
 }
 
 #[test]
 fn apr_11_one_call_is_judged_and_nothing_is_run() {
-    let home = Home::with_test_tools().config(&format!(
+    let home = TestDir::with_test_tools().config(&format!(
         "{RULES}approvals: {{ toolSpecificDelays: {{ test__count: 500 }}, estimatedCosts: {{ test__count: 7 }} }}\nagents: {{ a: {{ tools: [test__echo] }} }}\n"
     ));
     let count = json!({ "file": file(&home, "c"), "text": "x" }).to_string();
@@ -140,7 +140,7 @@ fn apr_11_one_call_is_judged_and_nothing_is_run() {
 
 #[test]
 fn apr_11_a_tools_own_rule_is_asked_about_the_world_as_it_is() {
-    let home = Home::new();
+    let home = TestDir::new();
     let write = r#"{"path":"a.txt","content":"new"}"#;
     assert_eq!(run(&home, &["test", "write_file", write]).code, 0);
     home.write("a.txt", "old");
@@ -150,8 +150,8 @@ fn apr_11_a_tools_own_rule_is_asked_about_the_world_as_it_is() {
 }
 
 #[test]
-fn apr_11_one_call_is_judged_by_the_server_that_runs_for_whoever_would_call() {
-    let home = Home::with_test_tools()
+fn apr_11_one_call_is_judged_by_the_server_that_runs_for_the_given_caller() {
+    let home = TestDir::with_test_tools()
         .config("policies: [{ name: p, tools: [test__noop], when: \"role != 'admin' && principal != 'ann'\", decide: deny }]\n");
     let server = home.serve();
     let code = |args: &[&str]| run(&home, &[&["test", "test__noop"], args].concat()).code;
@@ -161,8 +161,8 @@ fn apr_11_one_call_is_judged_by_the_server_that_runs_for_whoever_would_call() {
 }
 
 /// Makes calls of every sort, and returns the home.
-fn with_history() -> Home {
-    let home = Home::with_test_tools().config(
+fn with_history() -> TestDir {
+    let home = TestDir::with_test_tools().config(
         "agents: { a: {} }\npolicies:\n  - { name: old-ask, tools: [test__count], decide: ask }\n  - { name: old-deny, tools: [test__tick], decide: deny }\n",
     );
     let text = |text: &str| json!({ "text": text });
@@ -271,7 +271,7 @@ fn apr_11_replay_works_while_a_server_runs_and_judges_what_is_on_the_disk() {
 
 #[test]
 fn apr_11_own_rules_that_look_at_files_are_taken_to_say_what_they_said() {
-    let home = Home::new();
+    let home = TestDir::new();
     let write = json!({ "path": "a.txt", "content": "1" });
     home.call("write_file", &write);
     home.call_yes("write_file", &json!({ "path": "a.txt", "content": "2" }));

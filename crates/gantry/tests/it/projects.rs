@@ -4,20 +4,20 @@
 
 mod apart;
 mod doors;
-mod hearing;
+mod notifications;
 mod pool;
 
 use crate::passthrough::Talk;
 use gantry_testkit::faulty::Faulty;
 use gantry_testkit::server::{Answer, send};
-use gantry_testkit::{Home, Server};
+use gantry_testkit::{Server, TestDir};
 use http::Method;
 use serde_json::{Value, json};
 
 /// A Gantry with projects, serving.
 pub(crate) struct Site {
     pub(crate) server: Server,
-    pub(crate) home: Home,
+    pub(crate) home: TestDir,
 }
 
 /// A server on stdio that is run like this.
@@ -54,7 +54,7 @@ pub(crate) fn pair() -> Value {
 }
 
 /// A home for this configuration, with the workspaces `one` and `two`.
-pub(crate) fn furnished(home: Home, config: &Value) -> Home {
+pub(crate) fn furnished(home: TestDir, config: &Value) -> TestDir {
     home.write("one/mine.txt", "of one");
     home.write("two/yours.txt", "of two");
     home.config(&config.to_string())
@@ -64,17 +64,17 @@ impl Site {
     /// Serves with this configuration, and waits until every server has started or failed.
     #[track_caller]
     pub(crate) fn of(config: &Value) -> Self {
-        Self::at(furnished(Home::new(), config))
+        Self::at(furnished(TestDir::new(), config))
     }
 
     /// The same with test tools, which are in every project.
     #[track_caller]
     pub(crate) fn with_test_tools(config: &Value) -> Self {
-        Self::at(furnished(Home::with_test_tools(), config))
+        Self::at(furnished(TestDir::with_test_tools(), config))
     }
 
     #[track_caller]
-    pub(crate) fn at(home: Home) -> Self {
+    pub(crate) fn at(home: TestDir) -> Self {
         let site = Self { server: home.serve(), home };
         site.settled();
         site
@@ -111,7 +111,7 @@ impl Site {
         self.server.get_as_admin(&format!("/api/v1/servers/{id}?project={project}")).json()
     }
 
-    /// A call in a project, by nobody in particular.
+    /// A call in a project, without a key.
     #[track_caller]
     pub(crate) fn call(&self, project: &str, tool: &str, arguments: &Value) -> Answer {
         self.post(&json!({ "project": project, "tool": tool, "arguments": arguments }))
@@ -166,16 +166,16 @@ impl Site {
 
     /// What happened, of this type, from this number on; without what is of no project if one is named.
     pub(crate) fn events(&self, kind: &str, from: u64) -> Vec<Value> {
-        let told = self.server.get_as_admin("/api/v1/events?follow=false").text;
-        let events = told.lines().filter_map(|line| line.strip_prefix("data: "));
+        let outcome = self.server.get_as_admin("/api/v1/events?follow=false").text;
+        let events = outcome.lines().filter_map(|line| line.strip_prefix("data: "));
         let events = events.map(|text| serde_json::from_str::<Value>(text).expect("an event"));
         events.filter(|event| event["type"] == kind && event["seq"].as_u64() >= Some(from)).collect()
     }
 
     /// The number of the next event.
     pub(crate) fn now(&self) -> u64 {
-        let told = self.server.get_as_admin("/api/v1/events?follow=false").text;
-        let last = told.lines().filter_map(|line| line.strip_prefix("id: ")).next_back();
+        let outcome = self.server.get_as_admin("/api/v1/events?follow=false").text;
+        let last = outcome.lines().filter_map(|line| line.strip_prefix("id: ")).next_back();
         last.map_or(0, |id| id.parse::<u64>().expect("a number") + 1)
     }
 

@@ -2,7 +2,7 @@
 
 use crate::pipeline::{file, lines, post, post_as_person};
 use gantry_testkit::server::{Answer, send};
-use gantry_testkit::{Home, Server};
+use gantry_testkit::{Server, TestDir};
 use http::Method;
 use serde_json::{Value, json};
 use std::thread;
@@ -14,7 +14,7 @@ pub(crate) fn queue(server: &Server, name: &str) -> Value {
     items.find(|queue| queue["name"] == name).cloned().unwrap_or_default()
 }
 
-/// Makes a call that nobody waits for and returns its id.
+/// Makes a call without waiting for it and returns its id.
 #[track_caller]
 pub(crate) fn defer(server: &Server, call: &Value) -> String {
     let mut call = call.clone();
@@ -58,8 +58,8 @@ pub(crate) fn outcome(server: &Server, id: &str) -> Answer {
 }
 
 /// A home whose test tools pass the queue `one`, set up like this.
-fn one(queue: &str) -> Home {
-    Home::with_test_tools()
+fn one(queue: &str) -> TestDir {
+    TestDir::with_test_tools()
         .config(&format!("queues: {{ one: {queue} }}\nagents: {{ b: {{}} }}\n"))
         .settings(&json!({ "queue": "one" }))
 }
@@ -133,7 +133,7 @@ fn cal_6_beyond_the_bound_calls_are_turned_away() {
 
 #[test]
 fn cal_6_the_whole_process_takes_so_many_calls_and_no_more() {
-    let home = Home::with_test_tools().config("defaults: { maxConcurrentCalls: 1 }\n");
+    let home = TestDir::with_test_tools().config("defaults: { maxConcurrentCalls: 1 }\n");
     let server = home.serve();
     // From its first moment on a deferred call counts.
     let running = defer(&server, &json!({ "tool": "test__sleep", "arguments": { "ms": 600_000 } }));
@@ -168,7 +168,7 @@ fn cal_6_canceling_a_waiting_call_frees_its_place() {
 
 #[test]
 fn cal_6_a_tool_may_have_its_own_queue_or_none() {
-    let home = Home::with_test_tools()
+    let home = TestDir::with_test_tools()
         .config("queues: { one: { concurrent: 1 }, two: { concurrent: 1 } }\n")
         .settings(&json!({ "queue": "one", "toolsQueue": { "echo": null, "noop": "two" } }));
     let server = home.serve();
@@ -182,7 +182,7 @@ fn cal_6_a_tool_may_have_its_own_queue_or_none() {
 
 #[test]
 fn cal_6_the_workspace_passes_the_queue_that_the_configuration_names() {
-    let home = Home::new().config(
+    let home = TestDir::new().config(
         "queues: { disk: { concurrent: 1 } }\ntools: { workspace: { queue: disk, toolsQueue: { read_file: null } } }\n",
     );
     home.write("a.txt", "hi");
@@ -195,7 +195,7 @@ fn cal_6_the_workspace_passes_the_queue_that_the_configuration_names() {
 #[test]
 fn cal_6_an_unknown_queue_is_an_error_that_names_its_line() {
     for (key, line) in [("queue: dsk", 4), ("toolsQueue: { read_file: dsk }", 4)] {
-        let home = Home::new()
+        let home = TestDir::new()
             .config(&format!("queues: {{ disk: {{ concurrent: 1 }} }}\ntools:\n  workspace:\n    {key}\n"));
         for command in [&["tools"] as &[&str], &["serve", "--bind", "127.0.0.1:0"]] {
             let ran = home.run(command);
@@ -304,7 +304,7 @@ fn cal_12_canceling_a_run_cancels_what_it_has_queued_and_running() {
     assert!(ended["endedAt"].is_string(), "{ended}");
     assert!(server.get("/api/v1/events?follow=false").text.contains("\"session_canceled\""));
     assert_eq!(server.post(&format!("/api/v1/runs/{run}/cancel"), "").json()["canceled"], false, "only once");
-    // Whoever calls again begins a new run.
+    // A call made again begins a new run.
     let next = server.call("test__noop", &json!({})).json();
     let record = server.get(&format!("/api/v1/calls/{}", next["id"].as_str().unwrap())).json();
     assert_ne!(record["record"]["session"], run.as_str());
@@ -312,7 +312,7 @@ fn cal_12_canceling_a_run_cancels_what_it_has_queued_and_running() {
 
 #[test]
 fn cal_12_a_run_is_canceled_from_the_command_line() {
-    let home = Home::with_test_tools();
+    let home = TestDir::with_test_tools();
     let server = home.serve();
     let id = defer(&server, &json!({ "tool": "test__sleep", "arguments": { "ms": 600_000 } }));
     let runs = home.run(["runs", "--json"]).json();
@@ -326,7 +326,7 @@ fn cal_12_a_run_is_canceled_from_the_command_line() {
 
 #[test]
 fn cal_12_canceling_a_call_stops_it_and_what_runs_below_it() {
-    let home = Home::with_test_tools();
+    let home = TestDir::with_test_tools();
     let server = home.serve();
     let below = json!({ "tool": "test__sleep", "arguments": { "ms": 600_000 } });
     let id = defer(&server, &json!({ "tool": "test__nested", "arguments": below }));
@@ -342,8 +342,8 @@ fn cal_12_canceling_a_call_stops_it_and_what_runs_below_it() {
 }
 
 #[test]
-fn cal_12_nobody_sees_or_cancels_the_calls_of_another_identity() {
-    let home = Home::with_test_tools();
+fn cal_12_no_identity_sees_or_cancels_the_calls_of_another() {
+    let home = TestDir::with_test_tools();
     let server = home.serve();
     let sleep = json!({ "tool": "test__sleep", "arguments": { "ms": 600_000 }, "mode": "defer" });
     let persons = post_as_person(&server, &sleep).json()["id"].as_str().unwrap().to_owned();
@@ -355,7 +355,7 @@ fn cal_12_nobody_sees_or_cancels_the_calls_of_another_identity() {
     };
     assert_eq!(answers(&persons), answers(unknown), "somebody else's call is answered like none");
     assert_eq!(answers(&persons)[0].0, 404);
-    // The person may cancel anybody's.
+    // The person may cancel every call.
     let anybodys = defer(&server, &json!({ "tool": "test__sleep", "arguments": { "ms": 600_000 } }));
     for id in [&persons, &anybodys] {
         let path = format!("/api/v1/calls/{id}/cancel");

@@ -2,7 +2,7 @@
 
 use crate::mcp_sdks::{Door as SdkDoor, SDKS};
 use crate::passthrough::{Door, Rig, Talk, elements, in_order, names, parsed, raw, text, without};
-use gantry_testkit::Home;
+use gantry_testkit::TestDir;
 use gantry_testkit::real_servers::{ALL, Eras, Ready};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -55,7 +55,7 @@ struct Own {
 }
 
 fn own(ready: &Ready, era: &str) -> Own {
-    let (home, entry) = (Home::new(), ready.entry());
+    let (home, entry) = (TestDir::new(), ready.entry());
     let door = Door::Direct(&home, &entry);
     let mut client = match era {
         "2026-07-28" => Talk::modern_with(door, &json!({})),

@@ -23,14 +23,14 @@ mod streams;
 mod wire;
 
 use crate::passthrough::{Door, Talk};
-use gantry_testkit::{Echo, Home, Ran, Server};
+use gantry_testkit::{CommandOutput, Echo, Server, TestDir};
 use serde_json::{Value, json};
 
 /// A Gantry that serves, and a service on this machine that it may reach.
 struct Rig {
     echo: Echo,
     server: Server,
-    home: Home,
+    home: TestDir,
 }
 
 impl Rig {
@@ -42,7 +42,7 @@ impl Rig {
     }
 
     /// In a home that is there already.
-    fn at(echo: Echo, home: Home) -> Self {
+    fn at(echo: Echo, home: TestDir) -> Self {
         let server = home.serve();
         let rig = Self { echo, server, home };
         rig.settled();
@@ -73,7 +73,7 @@ impl Rig {
 
     /// Waits until every document has been read.
     fn settled(&self) {
-        // Whoever connects waits for the pool.
+        // A client that connects waits for the pool.
         Talk::legacy(self.door()).tools();
     }
 
@@ -127,9 +127,9 @@ impl Rig {
 }
 
 /// A home with this configuration, which may reach this machine.
-fn home(config: &Value) -> Home {
+fn home(config: &Value) -> TestDir {
     let private = json!({ "web": { "allowPrivate": ["127.0.0.1/32"] } });
-    Home::new().config(&with(private, config).to_string())
+    TestDir::new().config(&with(private, config).to_string())
 }
 
 /// The names of the tools of REST services in a listing, in order.
@@ -180,14 +180,14 @@ fn with(mut entry: Value, more: &Value) -> Value {
 }
 
 /// `gantry openapi inspect` on a file of the home, with more arguments.
-fn inspect_with(home: &Home, file: &str, more: &[&str]) -> Ran {
+fn inspect_with(home: &TestDir, file: &str, more: &[&str]) -> CommandOutput {
     let args = ["openapi", "inspect", file, "--json"];
     home.run(args.iter().chain(more))
 }
 
 /// The report on a file of the home that can be used.
 #[track_caller]
-fn inspect(home: &Home, file: &str) -> Value {
+fn inspect(home: &TestDir, file: &str) -> Value {
     let ran = inspect_with(home, file, &[]);
     assert_eq!(ran.code, 0, "{ran:?}");
     ran.json()

@@ -3,7 +3,7 @@
 #![cfg(test)]
 
 use gantry_core::schema::Schema;
-use gantry_testkit::{Home, Server};
+use gantry_testkit::{Server, TestDir};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -12,8 +12,8 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-fn home() -> Home {
-    let home = Home::new();
+fn home() -> TestDir {
+    let home = TestDir::new();
     home.write("src/profile.rs", "//! Users.\n\npub fn load_user_profile(id: u32) {\n    fetch(id)\n}\n");
     home.write("src/mail.py", "class MailSender:\n    def send(self, user):\n        return user.profile\n");
     home.write("docs/guide.md", "# Guide\n\nHow retries are configured.\n");
@@ -24,7 +24,7 @@ fn home() -> Home {
 
 /// A result that fits the schema that the program itself shows.
 #[track_caller]
-fn fits(home: &Home, reply: &Value) -> Value {
+fn fits(home: &TestDir, reply: &Value) -> Value {
     assert_eq!(reply["ok"], true, "{reply}");
     assert_eq!((&reply["kind"], &reply["namespace"]), (&json!("builtin"), &json!("workspace")));
     let tools = home.run(["tools", "--json"]).json();
@@ -34,7 +34,7 @@ fn fits(home: &Home, reply: &Value) -> Value {
 }
 
 #[track_caller]
-fn found(home: &Home, arguments: &Value) -> Value {
+fn found(home: &TestDir, arguments: &Value) -> Value {
     fits(home, &home.call("search_code", arguments))
 }
 
@@ -88,7 +88,7 @@ fn walk(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
 
 #[test]
 fn blt_5_search_code_is_cut_in_order_and_says_so() {
-    let home = Home::new();
+    let home = TestDir::new();
     for n in 0..50 {
         home.write(&format!("d{}/f{n:02}.txt", n % 3), "a line\nhit\nhit\n");
     }

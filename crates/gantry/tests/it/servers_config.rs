@@ -2,9 +2,9 @@
 
 #![cfg(test)]
 
-use gantry_testkit::home::executable;
 use gantry_testkit::server::send;
-use gantry_testkit::{Home, Ran};
+use gantry_testkit::test_dir::executable;
+use gantry_testkit::{CommandOutput, TestDir};
 use http::Method;
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ const SECRET: &str = "hunter2-and-more";
 
 /// The server of this id, as the command line lists it.
 #[track_caller]
-fn server(home: &Home, id: &str) -> Value {
+fn server(home: &TestDir, id: &str) -> Value {
     let ran = home.run(["servers", "--json"]);
     assert_eq!(ran.code, 0, "{ran:?}");
     let servers = ran.json();
@@ -23,20 +23,20 @@ fn server(home: &Home, id: &str) -> Value {
 
 #[track_caller]
 fn refused(yaml: &str) -> String {
-    let ran = Home::new().config(yaml).run(["tools"]);
+    let ran = TestDir::new().config(yaml).run(["tools"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{ran:?}");
     ran.stderr
 }
 
 /// That nothing of a command shows the secret.
 #[track_caller]
-fn discreet(ran: &Ran) {
+fn discreet(ran: &CommandOutput) {
     assert!(!ran.stdout.contains(SECRET) && !ran.stderr.contains(SECRET), "{ran:?}");
 }
 
 #[test]
 fn ups_7_an_unset_variable_disables_that_server_only_and_names_both() {
-    let home = Home::new().config(
+    let home = TestDir::new().config(
         "mcpServers:\n  github: { command: npx, env: { GITHUB_TOKEN: \"${NO_SUCH_TOKEN}\" } }\n  \
          other: { command: npx, enabled: false }\n",
     );
@@ -63,7 +63,7 @@ fn ups_7_an_unset_variable_disables_that_server_only_and_names_both() {
 
 #[test]
 fn ups_7_a_variable_with_a_default_or_from_dotenv_is_set() {
-    let home = Home::new().config(
+    let home = TestDir::new().config(
         "mcpServers:\n  a: { command: gantry-no-such-program, env: { A: \"${NO_SUCH_TOKEN:-x}\", B: \"${FROM_FILE}\" } }\n",
     );
     home.write(".env", &format!("FROM_FILE={SECRET}\n"));
@@ -74,7 +74,7 @@ fn ups_7_a_variable_with_a_default_or_from_dotenv_is_set() {
 
 #[test]
 fn ups_7_enabled_false_switches_the_light_off() {
-    let home = Home::new().config(
+    let home = TestDir::new().config(
         "mcpServers:\n  a: { command: x, enabled: false }\n  b: { url: \"http://127.0.0.1:9/mcp\", disabled: true }\n",
     );
     for (id, kind) in [("a", "stdio"), ("b", "http")] {
@@ -104,7 +104,7 @@ fn a_bad_entry_is_a_load_error() {
 
 #[test]
 fn the_file_of_an_editor_is_a_configuration() {
-    let home = Home::new();
+    let home = TestDir::new();
     home.write(
         ".mcp.json",
         r#"{ "mcpServers": { "memory": { "command": "npx", "args": ["-y", "x"], "disabled": true,
@@ -121,7 +121,7 @@ fn the_file_of_an_editor_is_a_configuration() {
 
 #[test]
 fn secrets_are_never_shown() {
-    let home = Home::new().config(&format!(
+    let home = TestDir::new().config(&format!(
         "mcpServers:\n  a: {{ command: gantry-no-such-program, env: {{ TOKEN: {SECRET} }} }}\n  \
          b: {{ url: \"http://127.0.0.1:9/mcp\", headers: {{ Authorization: \"Bearer {SECRET}\" }} }}\n",
     ));
@@ -131,13 +131,13 @@ fn secrets_are_never_shown() {
         discreet(&home.run(args));
     }
     let bad =
-        Home::new().config(&format!("mcpServers: {{ a: {{ command: x, env: \"TOKEN={SECRET}\" }} }}\n"));
+        TestDir::new().config(&format!("mcpServers: {{ a: {{ command: x, env: \"TOKEN={SECRET}\" }} }}\n"));
     discreet(&bad.run(["tools"]));
 }
 
 #[test]
 fn changing_servers_takes_a_running_gantry() {
-    let home = Home::new();
+    let home = TestDir::new();
     for args in [
         ["servers", "add", "a", "--", "x"].as_slice(),
         &["servers", "remove", "a"],
@@ -156,7 +156,7 @@ fn changing_servers_takes_a_running_gantry() {
 
 #[test]
 fn without_servers_the_lists_say_so() {
-    let home = Home::new();
+    let home = TestDir::new();
     assert_eq!(home.run(["servers", "--json"]).json(), json!([]));
     let said = home.run(["servers"]);
     assert_eq!((said.code, said.stdout.as_str()), (0, ""), "{said:?}");
@@ -169,14 +169,14 @@ fn without_servers_the_lists_say_so() {
 
 #[test]
 fn an_agent_cannot_change_what_is_pinned() {
-    let home = Home::new();
+    let home = TestDir::new();
     let written = home.call("write_file", &json!({ "path": "gantry.lock", "content": "{}" }));
     assert_eq!(written["ok"], false, "{written}");
 }
 
 #[test]
 fn the_api_lets_agents_look_and_admins_change() {
-    let home = Home::new().config(&format!(
+    let home = TestDir::new().config(&format!(
         "mcpServers:\n  a: {{ command: x, env: {{ TOKEN: \"{SECRET} ${{NO_SUCH_TOKEN}}\" }} }}\n",
     ));
     let server = home.serve();
@@ -185,7 +185,7 @@ fn the_api_lets_agents_look_and_admins_change() {
     assert_eq!(listed["items"][0]["lastError"], Value::Null, "what went wrong is for those who administer");
     let shown = server.get_as_admin("/api/v1/servers/a");
     assert!(shown.json()["lastError"].as_str().is_some_and(|why| why.contains("NO_SUCH_TOKEN")), "{shown:?}");
-    assert!(!shown.text.contains(SECRET) && !server.said().contains(SECRET), "{shown:?}");
+    assert!(!shown.text.contains(SECRET) && !server.stderr().contains(SECRET), "{shown:?}");
     let new = r#"{ "id": "b", "command": "gantry-no-such-program" }"#;
     for (method, path, body) in [
         (Method::POST, "/api/v1/servers", new),
@@ -235,7 +235,7 @@ fn the_api_lets_agents_look_and_admins_change() {
 
 #[test]
 fn a_server_is_added_and_removed_while_gantry_runs() {
-    let home = Home::new();
+    let home = TestDir::new();
     let running = home.serve();
     let args =
         ["servers", "add", "late", "--env", &format!("TOKEN={SECRET}"), "--", "gantry-no-such-program", "-y"];
@@ -261,12 +261,12 @@ fn a_server_is_added_and_removed_while_gantry_runs() {
     let removed = home.run(["servers", "remove", "late"]);
     assert_eq!((removed.code, removed.stdout.as_str()), (0, ""), "{removed:?}");
     assert_eq!(home.run(["servers", "--json"]).json(), json!([]));
-    assert!(!running.said().contains(SECRET));
+    assert!(!running.stderr().contains(SECRET));
 }
 
 #[test]
 fn ups_13_a_changed_definition_is_shown_and_accepted_at_the_command_line() {
-    let home = Home::new();
+    let home = TestDir::new();
     let has = |version: u64| {
         let faulty = executable("faulty");
         let args = format!("[\"--definition-version\", \"{version}\"]");

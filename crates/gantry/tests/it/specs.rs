@@ -4,7 +4,7 @@
 #![cfg(test)]
 
 use gantry_core::schema::Schema;
-use gantry_testkit::{Home, Ran};
+use gantry_testkit::{CommandOutput, TestDir};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -80,7 +80,7 @@ impl Sum {
         self.skipped.iter().map(line).collect()
     }
 
-    fn add(&mut self, path: &Path, ran: &Ran) {
+    fn add(&mut self, path: &Path, ran: &CommandOutput) {
         let name = path.strip_prefix(folder()).unwrap_or(path).display().to_string();
         if ran.code != 0 {
             return self.wrong.push(format!("{name}: {} {}", ran.code, ran.stderr));
@@ -161,7 +161,7 @@ fn check(paths: &[PathBuf]) -> Sum {
 
 #[track_caller]
 fn import(paths: &[PathBuf]) -> Sum {
-    let home = Home::new();
+    let home = TestDir::new();
     let (next, sum) = (Mutex::new(paths.iter()), Mutex::new(Sum::default()));
     let take = || next.lock().expect("the list").next();
     let work = || {
@@ -180,8 +180,8 @@ fn import(paths: &[PathBuf]) -> Sum {
     sum
 }
 
-/// The report on a document. Where the document does not say where its API is, whoever uses it does.
-fn inspect(home: &Home, path: &Path) -> Ran {
+/// The report on a document. Where the document does not say where its API is, its user does.
+fn inspect(home: &TestDir, path: &Path) -> CommandOutput {
     let file = path.display().to_string();
     let ran = home.run(["openapi", "inspect", &file, "--json"]);
     if ran.code == 0 && ran.json()["skipped"].to_string().contains("set baseUrl") {
@@ -238,7 +238,7 @@ fn heavy_rst_3_documents_of_hundreds_of_apis_import() {
 #[test]
 fn heavy_rst_3_the_tools_of_github_can_be_used() {
     let file = folder().join("node_modules/@octokit/openapi/generated/api.github.com.json");
-    let home = Home::new().config(&json!({ "openapiSpecs": { "github": { "spec": file } } }).to_string());
+    let home = TestDir::new().config(&json!({ "openapiSpecs": { "github": { "spec": file } } }).to_string());
     let ran = home.run(["tools", "--json"]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let listing = ran.json();

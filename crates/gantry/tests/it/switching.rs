@@ -21,7 +21,7 @@ use crate::passthrough::names;
 use gantry_testkit::faulty::Faulty;
 use gantry_testkit::real_servers::Ready;
 use gantry_testkit::server::{Answer, send};
-use gantry_testkit::{Home, Server, process};
+use gantry_testkit::{Server, TestDir, process};
 use http::Method;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -47,7 +47,7 @@ const TOOLS: [&str; 5] = ["echo", "env", "journal", "pid", "sleep"];
 /// A Gantry whose agents are switched.
 struct Stage {
     server: Server,
-    home: Home,
+    home: TestDir,
 }
 
 /// A call that runs until the test ends it, so that nothing depends on how fast the machine is.
@@ -77,7 +77,7 @@ fn remote(kind: &str, url: &str) -> Value {
     json!({ "type": kind, "url": url })
 }
 
-/// A real server with the patience that a busy machine needs.
+/// A real server with the time limits that a busy machine needs.
 fn entry(ready: &Ready) -> Value {
     let mut entry = ready.entry();
     entry["startupTimeoutMs"] = json!(60_000);
@@ -107,10 +107,10 @@ impl Stage {
     }
 
     fn of(config: &Value) -> Self {
-        Self::at(Home::new().config(&config.to_string()))
+        Self::at(TestDir::new().config(&config.to_string()))
     }
 
-    fn at(home: Home) -> Self {
+    fn at(home: TestDir) -> Self {
         let server = home.serve();
         Self { server, home }
     }
@@ -129,7 +129,7 @@ impl Stage {
     #[track_caller]
     fn activate(&self, agent: &str) -> Value {
         let answer = self.switch(agent);
-        assert_eq!(answer.status, 200, "{answer:?}\n{}", self.server.said());
+        assert_eq!(answer.status, 200, "{answer:?}\n{}", self.server.stderr());
         let switched = answer.json();
         assert_eq!(switched["to"], agent, "{switched}");
         switched
@@ -143,7 +143,7 @@ impl Stage {
         answer.json()
     }
 
-    /// The active agent, as everybody is told it.
+    /// The active agent, as every client sees it.
     fn active(&self) -> Option<String> {
         let projects = self.server.get("/api/v1/projects").json();
         projects["items"][0]["active"].as_str().map(str::to_owned)

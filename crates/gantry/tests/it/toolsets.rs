@@ -3,11 +3,11 @@
 use crate::pipeline::post;
 use crate::results::{mcp_call, mcp_tools};
 use gantry_testkit::server::send;
-use gantry_testkit::{Home, Server};
+use gantry_testkit::{Server, TestDir};
 use serde_json::{Value, json};
 
 /// The names that `gantry tools --agent` lists.
-fn tools_of(home: &Home, agent: &str) -> Vec<String> {
+fn tools_of(home: &TestDir, agent: &str) -> Vec<String> {
     let tools = home.run(["tools", "--agent", agent, "--json"]).json();
     let names = tools.as_array().into_iter().flatten();
     names.map(|tool| tool["name"].as_str().unwrap_or_default().to_owned()).collect()
@@ -28,7 +28,7 @@ fn say(
 
 #[test]
 fn pol_3_an_agents_tools_are_names_globs_or_everything() {
-    let home = Home::with_test_tools().config(
+    let home = TestDir::with_test_tools().config(
         r#"
 agents:
   exact: { tools: [read_file, test__echo] }
@@ -55,10 +55,10 @@ agents:
 
 #[test]
 fn pol_3_a_pattern_that_matches_nothing_is_a_warning_and_no_failure() {
-    let home = Home::with_test_tools()
+    let home = TestDir::with_test_tools()
         .config("agents: { a: { tools: [test__echo, \"github__*\", tset__echo] }, b: { tools: [\"*\"] } }\n");
     let server = home.serve();
-    let said = server.said();
+    let said = server.stderr();
     for pattern in ["github__*", "tset__echo"] {
         assert!(said.contains(&format!("[WRN] agent a: \"{pattern}\" matches no tool\n")), "{said}");
     }
@@ -72,7 +72,7 @@ fn pol_3_a_pattern_that_matches_nothing_is_a_warning_and_no_failure() {
 fn pol_3_a_provider_offers_what_it_is_allowed_to_and_nothing_for_an_empty_list() {
     let offered = |lists: &str| {
         let home =
-            Home::new().config(&format!("tools: {{ workspace: {{ {lists} }} }}\nagents: {{ a: {{}} }}\n"));
+            TestDir::new().config(&format!("tools: {{ workspace: {{ {lists} }} }}\nagents: {{ a: {{}} }}\n"));
         tools_of(&home, "a")
     };
     assert_eq!(offered(r#"toolsAllowed: ["read_*", move_file]"#), ["move_file", "read_file"]);
@@ -83,7 +83,7 @@ fn pol_3_a_provider_offers_what_it_is_allowed_to_and_nothing_for_an_empty_list()
 
 #[test]
 fn pol_4_a_toolset_is_fixed_for_an_execution_and_the_next_one_sees_what_is_new() {
-    let home = Home::with_test_tools().config("agents: { a: { tools: [test__echo] } }\n");
+    let home = TestDir::with_test_tools().config("agents: { a: { tools: [test__echo] } }\n");
     let server = home.serve();
     let hello = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
     let welcome = say(&server, None, "initialize", &hello);
@@ -109,13 +109,13 @@ fn pol_4_a_toolset_is_fixed_for_an_execution_and_the_next_one_sees_what_is_new()
 
 #[test]
 fn pol_5_a_tool_outside_the_toolset_is_not_found_by_any_door() {
-    let home = Home::with_test_tools().config("agents: { a: { tools: [test__echo, test__nested] } }\n");
+    let home = TestDir::with_test_tools().config("agents: { a: { tools: [test__echo, test__nested] } }\n");
     let file = home.path().join("c");
     let arguments = json!({ "file": file, "text": "x" });
     let not_found = "tool not found: test__count";
     let starts = |text: &Value| text.as_str().unwrap_or_default().starts_with(not_found);
     let server = home.serve();
-    // The command line, with and without somebody who says yes.
+    // The command line, with and without a person who says yes.
     for yes in [&[] as &[&str], &["--yes"]] {
         let text = arguments.to_string();
         let ran = home.run(["call", "test__count", &text, "--agent", "a", "--json"].iter().chain(yes));
@@ -150,7 +150,7 @@ fn pol_5_a_tool_outside_the_toolset_is_not_found_by_any_door() {
 
 #[test]
 fn pol_5_an_agent_that_is_not_configured_gets_nothing() {
-    let home = Home::with_test_tools().config("agents: { a: { tools: [test__echo] } }\n");
+    let home = TestDir::with_test_tools().config("agents: { a: { tools: [test__echo] } }\n");
     let server = home.serve();
     let call = post(&server, &json!({ "tool": "test__echo", "arguments": { "text": "hi" }, "agent": "b" }));
     assert_eq!((call.status, &call.json()["error"]["code"]), (403, &json!("PERMISSION_DENIED")));
@@ -163,7 +163,7 @@ fn pol_5_an_agent_that_is_not_configured_gets_nothing() {
 
 #[test]
 fn pol_5_a_restricted_agent_can_read_its_own_stored_results() {
-    let home = Home::with_test_tools()
+    let home = TestDir::with_test_tools()
         .config("defaults: { toolResponseMaxBytes: 1000 }\nagents: { a: { tools: [test__flood] } }\n");
     let call = |tool: &str, arguments: Value| {
         home.run(["call", tool, &arguments.to_string(), "--agent", "a", "--json"]).json()

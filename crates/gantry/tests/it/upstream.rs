@@ -24,7 +24,7 @@ mod trace;
 
 use gantry_testkit::faulty::Faulty;
 use gantry_testkit::server::{Answer, send};
-use gantry_testkit::{Home, Server};
+use gantry_testkit::{Server, TestDir};
 use http::Method;
 use serde_json::{Value, json};
 use std::fs;
@@ -42,7 +42,7 @@ const ROOM_KIB: u64 = 80 * 1024;
 /// A Gantry with MCP servers.
 struct Rig {
     server: Server,
-    home: Home,
+    home: TestDir,
 }
 
 /// A server on stdio that is run like this, and nothing else.
@@ -88,10 +88,10 @@ impl Rig {
     }
 
     fn with_config(config: &Value) -> Self {
-        Self::at(Home::new().config(&config.to_string()))
+        Self::at(TestDir::new().config(&config.to_string()))
     }
 
-    fn at(home: Home) -> Self {
+    fn at(home: TestDir) -> Self {
         let server = home.serve();
         Self { server, home }
     }
@@ -175,7 +175,7 @@ impl Rig {
         send(&self.server.admin(), method, path, &[], &body)
     }
 
-    /// Begins a server anew at once, whatever it waits for.
+    /// Begins a server anew at once, also while it waits.
     #[track_caller]
     fn restart(&self, id: &str) {
         let answer = self.admin(Method::POST, &format!("/api/v1/servers/{id}/restart"), &Value::Null);

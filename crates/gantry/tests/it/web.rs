@@ -7,17 +7,17 @@ mod search;
 mod site;
 
 use gantry_core::schema::Schema;
-use gantry_testkit::Home;
+use gantry_testkit::TestDir;
 use serde_json::{Value, json};
 
 /// A home whose allow-list is this, and which may reach this machine.
-fn home(allow: &[&str]) -> Home {
-    Home::new().config(&json!({ "web": { "allow": allow, "allowPrivate": ["127.0.0.1/32"] } }).to_string())
+fn home(allow: &[&str]) -> TestDir {
+    TestDir::new().config(&json!({ "web": { "allow": allow, "allowPrivate": ["127.0.0.1/32"] } }).to_string())
 }
 
 /// The result of a call, which fits the tool's own schema.
 #[track_caller]
-fn done(home: &Home, tool: &str, arguments: &Value) -> Value {
+fn done(home: &TestDir, tool: &str, arguments: &Value) -> Value {
     let mut reply = home.call(tool, arguments);
     assert_eq!(reply["ok"], true, "{reply}");
     let listing = home.run(["tools", "--json"]).json();
@@ -36,7 +36,7 @@ fn failed(reply: &Value) -> (String, String) {
 }
 
 #[test]
-fn blt_3_wrong_settings_are_told_before_anything_runs() {
+fn blt_3_wrong_settings_are_reported_before_anything_runs() {
     for (web, words) in [
         (json!({ "allow": ["ftp://example.com"] }), "web.allow"),
         (json!({ "allow": ["https://example.com/*x"] }), "web.allow"),
@@ -46,7 +46,7 @@ fn blt_3_wrong_settings_are_told_before_anything_runs() {
         (json!({ "search": { "api": "altavista", "url": "https://a.example" } }), "web.search.api"),
         (json!({ "alow": [] }), "allow"),
     ] {
-        let home = Home::new().config(&json!({ "web": web }).to_string());
+        let home = TestDir::new().config(&json!({ "web": web }).to_string());
         let ran = home.run(["tools"]);
         assert_eq!(ran.code, 2, "{web}: {ran:?}");
         assert!(ran.stderr.contains(words), "{web}: {ran:?}");

@@ -279,7 +279,7 @@ fn blt_6_every_built_in_tool_has_schemas_that_compile_and_give_the_specified_fie
 }
 
 #[test]
-fn blt_6_odd_but_legal_results_fit_the_output_schemas_too() {
+fn blt_6_unusual_but_legal_results_fit_the_output_schemas_too() {
     // Every success in this module is checked against its tool's schema; these are the corners.
     Bench::through_each_door(|bench| {
         use std::os::unix::ffi::OsStrExt as _;
@@ -314,7 +314,7 @@ fn blt_1_a_file_that_is_too_large_or_no_regular_file_is_refused_and_nothing_hang
 
     use rustix::fs::{CWD, FileType, Mode, mknodat};
     mknodat(CWD, bench.inside("pipe"), FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
-    // A pipe without a writer would block whoever opens it.
+    // A pipe without a writer would block a process that opens it.
     assert_eq!(bench.code("read_file", json!({ "path": "pipe" })), "EXECUTION_ERROR");
     let write = bench.approved("write_file", json!({ "path": "pipe", "content": "x" }));
     assert_eq!(write.code(), "EXECUTION_ERROR");

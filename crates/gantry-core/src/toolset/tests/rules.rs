@@ -216,9 +216,9 @@ fn nam_4_an_alias_is_listed_with_the_words_of_its_tool() {
     let same = r#"{"x":1.10,"name":"a","description":"The same tool as p__raw. \u00e9 \"q\"","inputSchema":{"type":"object"}}"#;
     let own = r#"{"x":1.10,"name":"p__raw","description":"\u00e9 \"q\"","inputSchema":{"type":"object"}}"#;
     let mute = |name: &str, more: &str| format!(r#"{{"name":"{name}"{more}}}"#);
-    let (out, told) =
+    let (out, outcome) =
         (r#","outputSchema":{"type":"array"}"#, r#","description":"The same tool as p__mute. ""#);
-    let expected = [same, &mute("p__mute", out), own, &mute("z", &format!("{out}{told}"))].join(",");
+    let expected = [same, &mute("p__mute", out), own, &mute("z", &format!("{out}{outcome}"))].join(",");
     assert_eq!(**set.definitions(), format!("[{expected}]"));
     assert_eq!(**set.legacy_definitions(), format!("[{}]", expected.replace(out, "")));
 }

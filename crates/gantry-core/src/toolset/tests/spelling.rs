@@ -1,4 +1,4 @@
-//! Texts and what they mean: odd ids, names that several tools have, ids of providers, and too many aliases.
+//! Texts and what they mean: unusual ids, names that several tools have, ids of providers, and too many aliases.
 
 use super::*;
 use crate::call::{CallRequest, ResolvedCall};

@@ -14,9 +14,9 @@ const FORM: &str = r#"{"elicitation":{}}"#;
 
 /// What a server hears that asks this while a client's call is under way.
 async fn heard(method: &'static str, client: Arc<Client>) -> Value {
-    let (told, mut answers) = tokio::sync::mpsc::channel(1);
+    let (outcome, mut answers) = tokio::sync::mpsc::channel(1);
     let (connection, _events) = legacy(move |mut peer: Peer| {
-        let told = told.clone();
+        let outcome = outcome.clone();
         async move {
             peer.handshake(json!({})).await;
             let request = peer.expect("tools/call").await;
@@ -24,7 +24,7 @@ async fn heard(method: &'static str, client: Arc<Client>) -> Value {
                 json!({"jsonrpc": "2.0", "id": "q1", "method": method, "params": {"message": "name?"}}),
             )
             .await;
-            told.send(peer.next().await.unwrap()).await.unwrap();
+            outcome.send(peer.next().await.unwrap()).await.unwrap();
             peer.answer(&request, json!({})).await;
             peer.next().await;
         }
@@ -68,18 +68,18 @@ async fn a_form_that_is_not_filled_in_is_canceled() {
 
 #[tokio::test]
 async fn a_question_that_could_be_for_two_sessions_is_for_none() {
-    let (told, mut answers) = tokio::sync::mpsc::channel(2);
+    let (outcome, mut answers) = tokio::sync::mpsc::channel(2);
     let (connection, _events) = legacy(move |mut peer: Peer| {
-        let told = told.clone();
+        let outcome = outcome.clone();
         async move {
             peer.handshake(json!({})).await;
             let ask = json!({"jsonrpc": "2.0", "id": 1, "method": "elicitation/create", "params": {}});
             peer.send(&ask).await;
-            told.send(peer.next().await.unwrap()).await.unwrap();
+            outcome.send(peer.next().await.unwrap()).await.unwrap();
             let first = peer.expect("tools/call").await;
             let second = peer.expect("tools/call").await;
             peer.send(&ask).await;
-            told.send(peer.next().await.unwrap()).await.unwrap();
+            outcome.send(peer.next().await.unwrap()).await.unwrap();
             peer.answer(&first, json!({})).await;
             peer.answer(&second, json!({})).await;
             peer.next().await;
@@ -96,7 +96,7 @@ async fn a_question_that_could_be_for_two_sessions_is_for_none() {
     assert!(one.asked.lock().unwrap().is_empty() && two.asked.lock().unwrap().is_empty());
 }
 
-/// A client that answers when it is told to.
+/// A client that answers when the test says so.
 #[derive(Debug)]
 struct Thinker {
     client: Arc<Client>,
@@ -173,9 +173,9 @@ async fn a_question_without_a_request_outlives_the_newest_one_of_its_session() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_hears_that_its_question_has_become_moot() {
-    let (told, mut answers) = tokio::sync::mpsc::channel(1);
+    let (outcome, mut answers) = tokio::sync::mpsc::channel(1);
     let (connection, _events) = legacy(move |mut peer: Peer| {
-        let told = told.clone();
+        let outcome = outcome.clone();
         async move {
             peer.handshake(json!({})).await;
             let first = peer.expect("tools/call").await;
@@ -183,7 +183,7 @@ async fn a_server_hears_that_its_question_has_become_moot() {
             peer.send(form()).await;
             peer.answer(&first, json!({})).await;
             peer.answer(&second, json!({})).await;
-            told.send(peer.next().await.unwrap()).await.unwrap();
+            outcome.send(peer.next().await.unwrap()).await.unwrap();
             peer.next().await;
         }
     })

@@ -96,13 +96,13 @@ async fn logs_of_several_sessions_reach_none_of_them() {
 
 #[tokio::test]
 async fn withdrawing_is_told_whether_by_token_or_by_dropping() {
-    let (told, mut withdrawn) = tokio::sync::mpsc::channel(4);
+    let (reported, mut withdrawn) = tokio::sync::mpsc::channel(4);
     let (connection, _events) = legacy(move |mut peer: Peer| {
-        let told = told.clone();
+        let reported = reported.clone();
         async move {
             peer.handshake(json!({})).await;
             while let Some(message) = peer.next().await {
-                told.send(message).await.unwrap();
+                reported.send(message).await.unwrap();
             }
         }
     })

@@ -217,13 +217,13 @@ async fn an_era_stays_known_while_the_server_cannot_be_started() {
 
 #[tokio::test(start_paused = true)]
 async fn no_cancellation_of_the_question_comes_before_the_end_of_the_handshake() {
-    let (told, mut seen) = tokio::sync::mpsc::channel(1);
+    let (reported, mut seen) = tokio::sync::mpsc::channel(1);
     let silent = stage(move |mut peer: Peer| {
-        let told = told.clone();
+        let reported = reported.clone();
         async move {
             peer.expect("server/discover").await;
             peer.handshake(json!({})).await;
-            told.send(()).await.unwrap();
+            reported.send(()).await.unwrap();
             peer.next().await;
         }
     });

@@ -25,7 +25,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 /// How long something may take on a busy machine before it counts as never.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// One request as it came.
 #[derive(Debug, Clone)]
@@ -154,7 +154,7 @@ async fn until(seen: &Seen, n: usize, is_one: impl Fn(&Got) -> bool) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    if tokio::time::timeout(PATIENCE, came).await.is_err() {
+    if tokio::time::timeout(TIMEOUT, came).await.is_err() {
         panic!("they never came: {:#?}", seen.lock().unwrap());
     }
 }

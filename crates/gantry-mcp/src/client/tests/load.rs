@@ -51,10 +51,10 @@ async fn everything(peer: &mut Peer) -> Vec<Value> {
 #[tokio::test(start_paused = true)]
 async fn withdrawals_pongs_and_answers_get_through_where_calls_queue_up() {
     let go = Arc::new(Semaphore::new(0));
-    let (told, mut came) = mpsc::channel(1);
+    let (outcome, mut came) = mpsc::channel(1);
     let turn = Arc::clone(&go);
     let (connection, events) = legacy(move |mut peer: Peer| {
-        let (turn, told) = (Arc::clone(&turn), told.clone());
+        let (turn, outcome) = (Arc::clone(&turn), outcome.clone());
         async move {
             peer.handshake(json!({})).await;
             turn.acquire().await.unwrap().forget();
@@ -63,7 +63,7 @@ async fn withdrawals_pongs_and_answers_get_through_where_calls_queue_up() {
             peer.send(form).await;
             peer.send(json!({"method": "notifications/tools/list_changed"})).await;
             turn.acquire().await.unwrap().forget();
-            told.send(everything(&mut peer).await).await.unwrap();
+            outcome.send(everything(&mut peer).await).await.unwrap();
         }
     })
     .await;

@@ -44,20 +44,20 @@ async fn withdrawn(
 /// What a server hears that asks for a withdrawn call of session 1 while session `next` waits for another call: before
 /// and after it has answered the first.
 async fn heard(next: &Arc<Client>, by_token: bool) -> [Value; 2] {
-    let (told, mut answers) = mpsc::channel(3);
+    let (reported, mut answers) = mpsc::channel(3);
     let (connection, _events) = legacy(move |mut peer: Peer| {
-        let told = told.clone();
+        let reported = reported.clone();
         async move {
             peer.handshake(json!({})).await;
             let first = peer.expect("tools/call").await;
-            told.send(json!({})).await.unwrap();
+            reported.send(json!({})).await.unwrap();
             peer.expect("notifications/cancelled").await;
             let second = peer.expect("tools/call").await;
             peer.send(form("before")).await;
-            told.send(peer.next().await.unwrap()).await.unwrap();
+            reported.send(peer.next().await.unwrap()).await.unwrap();
             peer.answer(&first, json!({})).await;
             peer.send(form("after")).await;
-            told.send(peer.next().await.unwrap()).await.unwrap();
+            reported.send(peer.next().await.unwrap()).await.unwrap();
             peer.answer(&second, json!({})).await;
             peer.next().await;
         }
@@ -92,13 +92,13 @@ async fn a_question_of_a_withdrawn_call_may_reach_its_own_session() {
 
 #[tokio::test]
 async fn logs_of_a_withdrawn_call_are_dropped() {
-    let (told, mut seen) = mpsc::channel(1);
+    let (reported, mut seen) = mpsc::channel(1);
     let (connection, mut events) = legacy(move |mut peer: Peer| {
-        let told = told.clone();
+        let reported = reported.clone();
         async move {
             peer.handshake(json!({})).await;
             let first = peer.expect("tools/call").await;
-            told.send(json!({})).await.unwrap();
+            reported.send(json!({})).await.unwrap();
             peer.expect("notifications/cancelled").await;
             peer.send(log("while nothing is under way")).await;
             let second = peer.expect("tools/call").await;
@@ -130,9 +130,9 @@ async fn logs_of_a_withdrawn_call_are_dropped() {
 
 #[tokio::test]
 async fn a_task_is_its_clients_between_two_looks_at_it() {
-    let (told, mut answers) = mpsc::channel(2);
+    let (reported, mut answers) = mpsc::channel(2);
     let (connection, events) = legacy(move |mut peer: Peer| {
-        let told = told.clone();
+        let reported = reported.clone();
         async move {
             peer.handshake(json!({})).await;
             let list = peer.expect("tools/list").await;
@@ -144,7 +144,7 @@ async fn a_task_is_its_clients_between_two_looks_at_it() {
             peer.answer(&start, json!({"task": task})).await;
             peer.send(form("q")).await;
             peer.send(log("of the task")).await;
-            told.send(peer.next().await.unwrap()).await.unwrap();
+            reported.send(peer.next().await.unwrap()).await.unwrap();
             peer.answer(&call, json!({})).await;
             peer.send(log("still of the task")).await;
             peer.send(json!({"method": "notifications/tools/list_changed"})).await;
@@ -169,9 +169,9 @@ async fn a_task_is_its_clients_between_two_looks_at_it() {
 /// A question that comes after the client of a task has gone, while another session calls. The server answers the start of
 /// the task, or does not.
 async fn asked_after_a_task(is_started: bool) {
-    let (told, mut answers) = mpsc::channel(2);
+    let (reported, mut answers) = mpsc::channel(2);
     let (connection, _events) = legacy(move |mut peer: Peer| {
-        let told = told.clone();
+        let reported = reported.clone();
         async move {
             peer.handshake(json!({})).await;
             let list = peer.expect("tools/list").await;
@@ -188,7 +188,7 @@ async fn asked_after_a_task(is_started: bool) {
             }
             let call = peer.expect("tools/call").await;
             peer.send(form("q")).await;
-            told.send(peer.next().await.unwrap()).await.unwrap();
+            reported.send(peer.next().await.unwrap()).await.unwrap();
             peer.answer(&call, json!({})).await;
             peer.next().await;
         }

@@ -151,15 +151,15 @@ async fn streams_that_have_ended_make_room_in_all_sessions() {
     let is_kept = |logs: &Arc<EventLogs>, stream| reader(logs, stream).is_some();
     server.expire_idle();
     assert!(is_kept(&two, recent) && is_kept(&one, newest), "there is room");
-    // The oldest makes room, whatever session it belongs to.
+    // The oldest makes room, of any session.
     budget.used.fetch_add(REPLAY_BYTES + 1 - used(budget), Ordering::Relaxed);
     server.expire_idle();
     assert!(!is_kept(&two, recent) && is_kept(&one, newest));
     // The end of a stream makes room too, and no client that waits for a response loses it.
     budget.used.fetch_add(REPLAY_BYTES, Ordering::Relaxed);
     let tell = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"tell"}}"#;
-    let told = Events::of(answer(&server, &[("mcp-session-id", &other)], tell).await).rest().await;
-    assert!(told.last().unwrap().contains("told"), "{told:?}");
+    let outcome = Events::of(answer(&server, &[("mcp-session-id", &other)], tell).await).rest().await;
+    assert!(outcome.last().unwrap().contains("told"), "{outcome:?}");
     assert!(!is_kept(&one, newest));
     assert_eq!(read(&mut waiting), ["answer"]);
 }

@@ -1,4 +1,4 @@
-//! `subscriptions/listen`: what is granted, what is told, and how it ends.
+//! `subscriptions/listen`: what is granted, what is sent, and how it ends.
 
 use super::{Events, Fake, TestServer, answer, error_code, post};
 use crate::{client::ListKind, server::Change};

@@ -13,7 +13,7 @@ const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","param
 const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
 
 /// How long a test waits for what must come at once; less than it takes a connection to give up.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A client at the other end of a connection.
 struct Client {
@@ -60,7 +60,7 @@ impl Client {
 
     /// Asks and does not wait for long.
     async fn ask_now(&mut self, line: &str) -> String {
-        timeout(PATIENCE, self.ask(line)).await.expect("an answer although much is running")
+        timeout(TIMEOUT, self.ask(line)).await.expect("an answer although much is running")
     }
 
     /// Ends the input and returns what was still said.
@@ -242,7 +242,7 @@ async fn too_many_requests_are_refused_and_what_makes_room_is_still_read() {
     );
     client.send(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}"#).await;
     let token = client.server.handler().tokens.lock().unwrap()[7].clone();
-    timeout(PATIENCE, token.cancelled()).await.expect("the cancel is read");
+    timeout(TIMEOUT, token.cancelled()).await.expect("the cancel is read");
     // There is room again as soon as the withdrawn one has ended.
     while error_code(&client.ask_now(&call("\"next\"", "echo")).await) != 0 {}
     let (_, rest) = client.end().await;

@@ -195,7 +195,7 @@ async fn what_happens_while_no_common_stream_is_open_is_told_later() {
     let mut events = Events::of(get(&server, "guest", &resume));
     assert_eq!(events.message().await, "");
     assert!(events.message().await.contains("prompts/list_changed"));
-    // More than the channel holds is told as "everything may be another".
+    // More than the channel holds is sent as "everything may be another".
     drop(events);
     for _ in 0..20 {
         server.handler().change(list_changed(ListKind::Prompts, "secret"));

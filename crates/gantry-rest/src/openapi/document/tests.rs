@@ -46,7 +46,7 @@ fn lost(bundle: &Bundle, document: usize, reference: &str) -> String {
 }
 
 #[test]
-fn rst_2_versions_are_told_apart_in_json_and_yaml() {
+fn rst_2_versions_are_distinguished_in_json_and_yaml() {
     let cases = [
         (r#"{"swagger": "2.0"}"#, Version::V2),
         ("swagger: 2.0", Version::V2),
@@ -92,17 +92,23 @@ fn what_is_no_openapi_is_named() {
         ),
         ("<!DOCTYPE html><html>", r#"it begins with "<", so it is a web page or other XML"#),
     ];
-    for (text, told) in cases {
-        assert_eq!(refused(text.as_bytes()), told, "{text}");
+    for (text, outcome) in cases {
+        assert_eq!(refused(text.as_bytes()), outcome, "{text}");
     }
 }
 
 #[test]
-fn broken_json_is_told_as_json_sees_it() {
-    let told = refused(br#"{"openapi": "3.0.0", "paths": {"a" 1}}"#);
-    assert!(told.starts_with("it cannot be read as JSON or YAML: expected `:` at line 1 column"), "{told}");
-    let told = refused(b"openapi: 3.0.0\npaths: [1\n");
-    assert!(told.starts_with("it cannot be read as JSON or YAML: ") && told.contains(" at line "), "{told}");
+fn broken_json_is_reported_as_json_sees_it() {
+    let outcome = refused(br#"{"openapi": "3.0.0", "paths": {"a" 1}}"#);
+    assert!(
+        outcome.starts_with("it cannot be read as JSON or YAML: expected `:` at line 1 column"),
+        "{outcome}"
+    );
+    let outcome = refused(b"openapi: 3.0.0\npaths: [1\n");
+    assert!(
+        outcome.starts_with("it cannot be read as JSON or YAML: ") && outcome.contains(" at line "),
+        "{outcome}"
+    );
 }
 
 #[test]
@@ -157,11 +163,11 @@ fn rst_2_names_and_anchors_of_schemas_are_refused() {
     let bundle = open(FILE, &text.to_string());
     assert_eq!(wanted(&bundle), [""; 0]);
     for name in ["Pet", "#pet", "other.yaml#pet", "#Pet"] {
-        let told = "names a schema; only paths in a document (#/…) are supported";
-        assert_eq!(lost(&bundle, 0, name), format!("the reference {name:?} in openapi.yaml {told}"));
+        let outcome = "names a schema; only paths in a document (#/…) are supported";
+        assert_eq!(lost(&bundle, 0, name), format!("the reference {name:?} in openapi.yaml {outcome}"));
     }
-    let told = r#"the reference "https://example.org/pet.json" in openapi.yaml leads out of the folder of the specification"#;
-    assert_eq!(lost(&bundle, 0, "https://example.org/pet.json"), told);
+    let outcome = r#"the reference "https://example.org/pet.json" in openapi.yaml leads out of the folder of the specification"#;
+    assert_eq!(lost(&bundle, 0, "https://example.org/pet.json"), outcome);
 }
 
 #[test]
@@ -176,8 +182,8 @@ fn rst_2_an_id_fetches_nothing_and_reaches_nothing() {
     }});
     let bundle = open(FILE, &text.to_string());
     // As if there were no `$id`.
-    let told = ["x.json", "passwd", "shadow", "y.json"].map(|name| format!("file:///specs/api/{name}"));
-    assert_eq!(wanted(&bundle), told);
+    let outcome = ["x.json", "passwd", "shadow", "y.json"].map(|name| format!("file:///specs/api/{name}"));
+    assert_eq!(wanted(&bundle), outcome);
     let lead = |place: &str| {
         let node = bundle.find(0, &format!("#/s/{place}/not")).expect("it is there");
         node.resolved().map(|node| node.value.clone()).expect_err("it leads nowhere")
@@ -194,8 +200,9 @@ fn rst_2_other_files_are_wanted_once_and_in_order() {
     let references =
         ["b.yaml#/B", "#/x", "a/c.json", "./b.yaml#/C", "a/../b.yaml", "/specs/api/d.yaml", "a%20b.yaml"];
     let bundle = referring(FILE, &references);
-    let told = ["b.yaml", "a/c.json", "d.yaml", "a%20b.yaml"].map(|name| format!("file:///specs/api/{name}"));
-    assert_eq!(wanted(&bundle), told);
+    let outcome =
+        ["b.yaml", "a/c.json", "d.yaml", "a%20b.yaml"].map(|name| format!("file:///specs/api/{name}"));
+    assert_eq!(wanted(&bundle), outcome);
 }
 
 #[test]
@@ -219,23 +226,23 @@ fn rst_2_references_in_another_file_start_from_there() {
 fn rst_2_documents_of_the_same_server_are_wanted() {
     let bundle =
         referring(WEB, &["a.json#/A", "/shared/b.json", "https://api.example.com:443/c.json?x=1#/C"]);
-    let told =
+    let outcome =
         ["v1/a.json", "shared/b.json", "c.json?x=1"].map(|path| format!("https://api.example.com/{path}"));
-    assert_eq!(wanted(&bundle), told);
+    assert_eq!(wanted(&bundle), outcome);
 }
 
 #[test]
-fn a_document_that_cannot_be_had_is_told_where_it_is_used() {
+fn a_document_that_cannot_be_had_is_reported_where_it_is_used() {
     let mut bundle = referring(FILE, &["a.yaml", "b.yaml", "c.yaml"]);
     let reference = r#"the reference "a.yaml#/A" in openapi.yaml"#;
-    let told = format!("{reference} leads to a document that was not read");
-    assert_eq!(lost(&bundle, 0, "a.yaml#/A"), told);
+    let outcome = format!("{reference} leads to a document that was not read");
+    assert_eq!(lost(&bundle, 0, "a.yaml#/A"), outcome);
     bundle.add(&url("file:///specs/api/a.yaml"), Err("there is no such file".to_owned()));
     assert_eq!(lost(&bundle, 0, "a.yaml#/A"), format!("{reference} cannot be read: there is no such file"));
     bundle.add(&url("file:///specs/api/b.yaml"), Ok(b"a: [1"));
-    let told =
+    let outcome =
         r#"the reference "b.yaml" in openapi.yaml cannot be read: it cannot be read as JSON or YAML: "#;
-    assert!(lost(&bundle, 0, "b.yaml").starts_with(told));
+    assert!(lost(&bundle, 0, "b.yaml").starts_with(outcome));
     assert_eq!(wanted(&bundle), ["file:///specs/api/c.yaml"]);
     // A part need not be an OpenAPI document, or an object.
     bundle.add(&url("file:///specs/api/c.yaml"), Ok(b"[1, 2]"));
@@ -260,7 +267,7 @@ fn messages_hold_no_credentials() {
         "openapi: 3.0.0\nx: {$ref: 'a.json'}",
     );
     bundle.add(&url("https://me:pw@api.example.com/v1/a.json"), Ok(b"{}"));
-    let told = [
+    let outcome = [
         lost(&bundle, 0, "#/nothing"),
         lost(&bundle, 1, "#/nothing"),
         lost(&bundle, 0, "https://you:pw@api.example.com/b.json?key=secret#/x"),
@@ -274,7 +281,7 @@ fn messages_hold_no_credentials() {
         r#"the reference "//elsewhere" in openapi.json leads to another server"#,
         r#"the reference "z.json" in openapi.json leads to a document that was not read"#,
     ];
-    assert_eq!(told, shown);
+    assert_eq!(outcome, shown);
 }
 
 #[test]

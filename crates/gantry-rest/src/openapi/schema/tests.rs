@@ -101,14 +101,14 @@ fn a_type_that_keywords_imply_is_stated() {
 
 #[test]
 fn keywords_of_the_wrong_type_are_dropped() {
-    let odd = json!({
+    let unusual = json!({
         "type": "integer", "minimum": "1", "maximum": [], "minLength": -1, "maxLength": 5, "minItems": 1.5,
         "pattern": 5, "enum": null, "required": true, "properties": [], "items": "x", "default": "7",
         "uniqueItems": "maybe", "additionalProperties": "true", "allOf": {}, "anyOf": [], "oneOf": ["a", null],
         "not": [], "example": 1, "xml": {}, "description": 5, "multipleOf": 0, "format": {}, "deprecated": "no",
         "readOnly": "x", "externalDocs": {}, "x-foo": 1, "discriminator": 1, "const": [1], "title": "T",
     });
-    check("3.0.0", odd, &json!({ "type": "integer", "default": 7, "minimum": 1, "maxLength": 5 }));
+    check("3.0.0", unusual, &json!({ "type": "integer", "default": 7, "minimum": 1, "maxLength": 5 }));
     for other in [json!(5), json!(null), json!(true), json!(false)] {
         check("3.1.0", other, &json!({}));
     }

@@ -6,7 +6,7 @@ use super::*;
 async fn what_was_approved_and_had_not_begun_runs_after_a_restart_once() {
     let home = Home::new().await;
     let held = home.call("act", "{\"n\":1}").await;
-    // Decided by a process that ends before the call begins: the worker of the holder is told to stop first.
+    // Decided by a process that ends before the call begins: the worker of the holder is stopped first.
     home.projects.drain(Duration::ZERO).await;
     let by = ann();
     home.projects.services().decide(id(&held), &by, yes(), None).await.unwrap();

@@ -109,8 +109,11 @@ async fn who_joins_a_call_that_runs_is_not_told_that_it_waits() {
     let joined = home.call("slow", "{}").await;
     assert_eq!((joined.id, joined.state), (first.id, State::Executing));
     assert_eq!(joined.effect, gantry_core::error::EffectState::Possible);
-    let told = joined.model_text();
-    assert!(told.contains(&format!("runs as {}", id(&first))) && !told.contains("Nothing was run"), "{told}");
+    let reported = joined.model_text();
+    assert!(
+        reported.contains(&format!("runs as {}", id(&first))) && !reported.contains("Nothing was run"),
+        "{reported}"
+    );
     home.let_go();
     assert_eq!(home.over(&first).await.model_text(), "{} 1");
 }

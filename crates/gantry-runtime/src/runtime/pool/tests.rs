@@ -126,7 +126,7 @@ fn nam_1_who_has_a_bare_name_keeps_it_for_as_long_as_it_is_there() {
 }
 
 #[test]
-fn nam_1_a_name_of_gantrys_own_is_gantrys_whoever_had_it_before() {
+fn nam_1_a_name_of_gantrys_own_is_gantrys_even_if_a_server_had_it_before() {
     let mut own = source("workspace", Style::Bare, &["read_file"], None);
     let origin = Origin { provider: "workspace".into(), namespace: "w".into(), kind: ToolKind::Builtin };
     own.provider = Arc::new(Fake { origin, style: Style::Bare, tools: vec!["read_file"] });
@@ -250,7 +250,7 @@ fn nam_3_providers_whose_names_begin_alike_cannot_stand_side_by_side() {
 }
 
 #[test]
-fn nam_3_rest_services_share_a_namespace_and_nobody_else_joins_them() {
+fn nam_3_rest_services_share_a_namespace_of_their_own() {
     let of_kind = |id: &str, namespace: &str, kind| {
         let origin = Origin { provider: id.into(), namespace: namespace.into(), kind };
         let mut source = source(id, Style::Prefixed, &["x"], None);

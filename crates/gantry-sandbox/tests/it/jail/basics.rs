@@ -28,9 +28,9 @@ async fn a_job_can_end_by_a_signal() {
 #[tokio::test]
 async fn arguments_arrive_as_they_are() {
     let cell = Cell::new();
-    let odd = ["", "a b", "'\"$x`", "line\nbreak", "ä€𝄞", "--", "*"];
-    let text = cell.output(cell.job("printf", &[&["[%s]"][..], &odd].concat())).await;
-    assert_eq!(text, odd.map(|arg| format!("[{arg}]")).concat());
+    let unusual = ["", "a b", "'\"$x`", "line\nbreak", "ä€𝄞", "--", "*"];
+    let text = cell.output(cell.job("printf", &[&["[%s]"][..], &unusual].concat())).await;
+    assert_eq!(text, unusual.map(|arg| format!("[{arg}]")).concat());
 }
 
 #[tokio::test]

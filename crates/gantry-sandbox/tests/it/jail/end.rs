@@ -131,7 +131,7 @@ async fn nothing_is_left_of_jobs_whose_caller_has_gone() {
 }
 
 #[tokio::test]
-async fn a_killed_helper_leaves_no_stand_in() {
+async fn a_killed_helper_leaves_no_placeholder() {
     let cell = Cell::new();
     let workspace = guarded(&cell);
     let running = cell.sandbox.start(&workspace, cell.shell(STUBBORN)).await.expect("it starts");

@@ -355,7 +355,7 @@ fn set_mode(yard: &Yard, path: &str, mode: u32) {
 }
 
 #[test]
-fn a_repository_that_a_job_has_shut_keeps_no_stand_in_in_place_and_no_job_from_running() {
+fn a_repository_that_a_job_has_shut_keeps_no_placeholder_in_place_and_no_job_from_running() {
     for way in ORDINARY {
         let yard = Yard::new(way, &[".git/HEAD", ".git/hooks/", ".git/config"]);
         let yard = yard.protect("read_only", &["gantry.yaml", ".env"]).protect("hidden", &[".gantry"]);

@@ -17,7 +17,7 @@ fn rounds(way: Way) -> usize {
     if way == Way::OrdinaryBubblewrap { 40 } else { 10 }
 }
 
-/// Lets two paths change places until it is told to stop, as quickly as a jail takes its steps.
+/// Lets two paths change places until it is stopped, as quickly as a jail takes its steps.
 fn flip(one: &Path, other: &Path, stop: &AtomicBool) {
     while !stop.load(Ordering::Relaxed) {
         renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE).expect("they change places");

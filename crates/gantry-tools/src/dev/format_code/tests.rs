@@ -38,7 +38,7 @@ fn ran(said: &str) -> JobOutput {
 }
 
 #[test]
-fn changed_files_are_told_by_their_content() {
+fn changed_files_are_recognised_by_their_content() {
     let dir = TempDir::new().unwrap();
     for path in ["p/a.rs", "p/b.rs", "p/sub/c.rs", "p/notes.txt", "p/target/x.rs", "p/.git/y.rs"] {
         put(dir.path(), path, "old");

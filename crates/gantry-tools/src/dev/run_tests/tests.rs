@@ -117,7 +117,7 @@ fn what_both_outputs_say_last_is_kept() {
 }
 
 #[test]
-fn an_interpreter_without_pytest_is_told_from_tests_that_lack_a_module() {
+fn an_interpreter_without_pytest_is_distinguished_from_tests_that_lack_a_module() {
     assert!(lacks_pytest(&ran("", "/usr/bin/python3: No module named pytest\n")));
     assert!(!lacks_pytest(&ran("", "ModuleNotFoundError: No module named 'pytest'\n")));
     assert!(!lacks_pytest(&ran("/usr/bin/python3: No module named pytest\n", "")));

@@ -130,7 +130,7 @@ async fn only_names_of_the_registry_are_packages() {
         let said = bench.asks(json!({ "ecosystem": ecosystem, "packages": [package] })).await;
         assert!(said.contains(package) && said.starts_with("it installs"), "{package}: {said}");
     }
-    let odd = [
+    let unusual = [
         "",
         "-g",
         "--registry=http://evil",
@@ -168,7 +168,7 @@ async fn only_names_of_the_registry_are_packages() {
         "x/y@v1",
     ];
     for ecosystem in ["node", "python", "cargo", "go"] {
-        for package in odd {
+        for package in unusual {
             let said = bench.asks(json!({ "ecosystem": ecosystem, "packages": [package] })).await;
             assert!(said.starts_with("INVALID_ARGUMENTS"), "{ecosystem} {package:?}: {said}");
         }

@@ -1,4 +1,4 @@
-//! When a person is asked, what they are told, and what their yes is worth later.
+//! When a person is asked, what they see, and what their yes is worth later.
 
 use super::*;
 

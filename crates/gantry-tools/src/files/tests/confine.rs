@@ -1,4 +1,4 @@
-//! Nothing outside of the workspace is read, written, or told about.
+//! Nothing outside of the workspace is read, written, or revealed.
 
 use super::*;
 use proptest::prelude::*;

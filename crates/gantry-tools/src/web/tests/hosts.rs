@@ -205,13 +205,13 @@ async fn nobody_learns_what_is_there_from_what_cannot_be_reached() {
     let port = listener.local_addr().unwrap().port();
     drop(listener);
     let bench = Bench::with(&[&format!("*:{port}"), "*.invalid"], &["127.0.0.1/32"], None);
-    let told = async |host: &str| {
+    let outcome = async |host: &str| {
         let error = bench.fetch(&format!("http://{host}:{port}/")).await.error();
         assert_eq!((error.code.as_str(), &error.details), ("UPSTREAM_UNAVAILABLE", &None));
         error.message.replace(host, "HOST")
     };
     // Nothing listens; a name with an address that is not open beside one that is; no such name.
-    let words = told("127.0.0.1").await;
-    assert_eq!(words, told("localhost").await);
-    assert_eq!(words, told("nowhere.invalid").await);
+    let words = outcome("127.0.0.1").await;
+    assert_eq!(words, outcome("localhost").await);
+    assert_eq!(words, outcome("nowhere.invalid").await);
 }

@@ -94,8 +94,11 @@ async fn what_goes_wrong_is_told_with_what_to_do() {
     ] {
         let server = Server::saying(answer.as_str()).await;
         let api = service(SearchApi::Tavily, &server.url(""), Some("s3cret"));
-        let told = search(api, json!({ "query": "x" })).await.code_and_message();
-        assert!(told.0 == code && told.1.contains(words) && !told.1.contains("s3cret"), "{answer}: {told:?}");
+        let outcome = search(api, json!({ "query": "x" })).await.code_and_message();
+        assert!(
+            outcome.0 == code && outcome.1.contains(words) && !outcome.1.contains("s3cret"),
+            "{answer}: {outcome:?}"
+        );
     }
     let server = Server::saying(status("403 X")).await;
     assert!(

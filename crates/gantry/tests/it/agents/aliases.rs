@@ -3,12 +3,12 @@
 use super::{Site, path, real};
 use crate::passthrough::{Door, Talk};
 use crate::results::mcp_call;
-use gantry_testkit::Home;
+use gantry_testkit::TestDir;
 use serde_json::{Value, json};
 
 /// The catalogue entry `files` of Gantry's own, which reads, beside files to read.
-fn home() -> Home {
-    let home = Home::new();
+fn home() -> TestDir {
+    let home = TestDir::new();
     let policy = json!({ "name": "fs_read", "allowedPaths": ["docs"] });
     let entry = json!({ "id": "files", "kind": "builtin", "builtinPolicy": policy });
     home.write("tools/files/tool.json", &entry.to_string());
@@ -16,7 +16,7 @@ fn home() -> Home {
     home
 }
 
-fn agent(home: &Home, name: &str, tools: &Value) {
+fn agent(home: &TestDir, name: &str, tools: &Value) {
     home.write(&format!("agents/{name}/agent.json"), &json!({ "tools": tools }).to_string());
 }
 
@@ -35,7 +35,7 @@ fn nam_4_an_alias_and_the_full_name_are_the_same_tool() {
             site.home.run(["call", spelling, &arguments.to_string(), "--agent", "a", "--json"]).json();
         assert_eq!(by_cli["extras"]["tool"], "files__read_file", "{spelling}: {by_cli}");
     }
-    // One tool in the ledger, whatever it was called.
+    // One tool in the ledger, under all its names.
     let rows = site.rows("files__read_file");
     assert_eq!(rows.len(), 9, "{rows:?}");
     for row in &rows {
@@ -66,7 +66,7 @@ fn nam_4_an_alias_in_the_allow_list_permits_both_spellings_and_nothing_else() {
 
 #[test]
 fn nam_4_aliases_of_a_real_servers_tools_work_the_same() {
-    let home = Home::new();
+    let home = TestDir::new();
     let files = real(&home, "filesystem").1;
     let config = json!({
         "mcpServers": { "files": files },
@@ -152,7 +152,7 @@ fn nam_4_an_alias_gives_no_right_that_the_agent_does_not_have() {
         assert_eq!(answer(alias), answer(&other));
     }
     assert!(!site.home.path().join("x").exists());
-    let said = site.server.said();
+    let said = site.server.stderr();
     for (alias, target) in [("put", "write_file"), ("list", "@files/list_directory"), ("nix", "@nix/none")] {
         let left_out = format!(
             "[WRN] agent a: the alias {alias:?} is left out: {target:?} is none of the tools it may call\n"
@@ -184,7 +184,7 @@ fn nam_4_an_alias_never_takes_over_the_name_of_another_tool() {
     assert_eq!(site.tools("a"), ["files__list_directory", "files__read_file"]);
     let listed = site.result("a", "files__list_directory", &json!({ "path": "docs" }));
     assert_eq!(listed["entries"].as_array().map(Vec::len), Some(2), "{listed}");
-    let said = site.server.said();
+    let said = site.server.stderr();
     for (alias, tool) in [("files__list_directory", "files__list_directory"), ("tool_output", "tool_output")]
     {
         let words = format!(

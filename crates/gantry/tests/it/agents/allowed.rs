@@ -3,12 +3,12 @@
 use super::{Site, path, real, with};
 use crate::passthrough::{Door, Talk};
 use crate::results::{mcp_call, mcp_tools};
-use gantry_testkit::Home;
+use gantry_testkit::TestDir;
 use serde_json::{Value, json};
 
 /// A server of files that others wrote, as `files`, and an agent `a` that uses these tools.
 fn site(tools: &Value) -> Site {
-    let home = Home::new();
+    let home = TestDir::new();
     let files = real(&home, "filesystem").1;
     let config =
         json!({ "mcpServers": { "files": files }, "agents": { "a": { "tools": tools }, "all": {} } });
@@ -22,7 +22,7 @@ fn hello(site: &Site) -> Value {
 
 #[test]
 fn pol_7_a_tool_in_the_allow_list_runs_and_that_is_logged() {
-    let home = Home::new();
+    let home = TestDir::new();
     let files = real(&home, "filesystem").1;
     let tools = json!({ "use": ["files"], "allowed": ["files__read_text_file"] });
     let home = home.config(
@@ -44,7 +44,7 @@ fn pol_7_a_tool_in_the_allow_list_runs_and_that_is_logged() {
     for line in
         ["[VRB] tool request → files__read_text_file\n", "[VRB] tool response ← files__read_text_file\n"]
     {
-        site.server.eventually(line, || site.server.said().contains(line));
+        site.server.eventually(line, || site.server.stderr().contains(line));
     }
     let row = &site.rows("files__read_text_file")[0];
     assert_eq!((&row["agent"], &row["state"]), (&json!("a"), &json!("COMPLETED_SUCCESS")), "{row}");
@@ -83,7 +83,7 @@ fn pol_7_a_tool_outside_the_allow_list_is_blocked_and_logged_with_its_name() {
     assert!(blocked.iter().all(|event| event["code"] == "TOOL_NOT_FOUND"), "{blocked:?}");
     assert!(site.events("tool_started").iter().all(|event| event["tool"] != "files__write_file"));
     site.server.eventually("it is in the log", || {
-        site.server.said().matches("[WRN] tool response ← files__write_file\n").count() == 4
+        site.server.stderr().matches("[WRN] tool response ← files__write_file\n").count() == 4
     });
 }
 
@@ -125,7 +125,7 @@ fn pol_7_otherwise_exactly_what_is_listed_is_allowed() {
     assert_eq!(site.tools("a"), expected);
     assert_eq!(mcp_tools(&site.server, &path("a")), expected);
     // To allow what is not in use gives nothing, and that is said.
-    let said = site.server.said();
+    let said = site.server.stderr();
     for pattern in ["write_file", "files__nothing"] {
         let warning =
             format!("[WRN] agent a: {pattern:?} is allowed, but matches none of the tools it uses\n");
@@ -136,7 +136,7 @@ fn pol_7_otherwise_exactly_what_is_listed_is_allowed() {
 
 #[test]
 fn pol_7_a_rule_that_denies_beats_an_allow_list_under_every_name() {
-    let home = Home::new();
+    let home = TestDir::new();
     let files = real(&home, "filesystem").1;
     let config = json!({
         "mcpServers": { "files": with(files, &json!({ "toolsDenied": ["get_file_info"] })) },
@@ -149,7 +149,7 @@ fn pol_7_a_rule_that_denies_beats_an_allow_list_under_every_name() {
         } } },
     });
     let site = Site::at(home.config(&config.to_string()));
-    // What the server may not offer is not there, whoever allows it.
+    // What the server may not offer is not there, even if an agent allows it.
     assert_eq!(site.tools("a"), ["files__list_directory", "files__read_text_file", "read"]);
     site.not_found("a", "files__get_file_info", &hello(&site));
     let mut client = Talk::legacy(Door::Http(&site.server, "/mcp/default/agents/a"));

@@ -1,7 +1,7 @@
 //! Automatic approval: it lifts a tool's own rule for one agent, and nothing that people wrote down.
 
 use super::Site;
-use gantry_testkit::Home;
+use gantry_testkit::TestDir;
 use serde_json::{Value, json};
 
 /// An agent `a` that need not ask before it overwrites, one `b` that has to, and more of a configuration.
@@ -12,7 +12,7 @@ fn site(more: &Value) -> Site {
             "b": { "tools": { "use": ["workspace"] } },
         },
     });
-    let home = Home::new().config(&super::with(config, more).to_string());
+    let home = TestDir::new().config(&super::with(config, more).to_string());
     home.write("a.txt", "old");
     Site::at(home)
 }
@@ -36,7 +36,7 @@ fn pol_6_what_is_approved_automatically_runs_without_asking_for_that_agent_only(
     let held = site.error("a", "delete_file", &json!({ "path": "a.txt" }), "APPROVAL_REQUIRED");
     assert_eq!(held["details"]["rule"], "the tool's own rule", "{held}");
     assert!(site.home.path().join("a.txt").exists());
-    // That nobody was asked is on record.
+    // That no person was asked is on record.
     let rows = site.rows("write_file");
     let decisions: Vec<&Value> = rows.iter().take(3).map(|row| &row["decision"]).collect();
     assert_eq!(decisions, [&Value::Null; 3], "{rows:?}");
@@ -101,7 +101,7 @@ fn pol_6_automatic_approval_of_what_the_agent_may_not_call_gives_nothing_and_is_
     site.home.write("a.txt", "old");
     site.not_found("a", "delete_file", &json!({ "path": "a.txt" }));
     assert!(site.home.path().join("a.txt").exists());
-    let said = site.server.said();
+    let said = site.server.stderr();
     let words = "[WRN] agent a: \"delete_file\" is approved automatically, but matches none of the tools it may call\n";
     assert!(said.contains(words), "{said}");
 }

@@ -1,13 +1,13 @@
 //! Gantry's own tools in the catalogue: `fs_read` and `fs_write`, which keep to the paths that they are given.
 
 use super::Site;
-use gantry_testkit::Home;
+use gantry_testkit::TestDir;
 use serde_json::{Value, json};
 use std::os::unix::fs::symlink;
 
 /// An entry of kind `builtin`, in a file of its own, and an agent that uses it and nothing else.
 fn site(id: &str, policy: &Value) -> Site {
-    let home = Home::new();
+    let home = TestDir::new();
     let entry = json!({ "id": id, "kind": "builtin", "builtinPolicy": policy });
     home.write(&format!("tools/{id}/tool.json"), &entry.to_string());
     home.write("agents/a/agent.json", &json!({ "tools": { "use": [id] } }).to_string());
@@ -36,7 +36,7 @@ fn outside(site: &Site) -> Vec<String> {
     ]
     .map(str::to_owned)
     .into();
-    // Paths are relative to the workspace, whatever is there.
+    // Paths are relative to the workspace, for any content of it.
     paths.extend(["out.txt", "docs/in.txt"].map(|path| site.home.path().join(path).display().to_string()));
     paths
 }
@@ -103,7 +103,7 @@ fn pol_6_fs_write_writes_at_its_paths_and_nowhere_else() {
 
 #[test]
 fn pol_6_entries_of_the_catalogue_keep_their_paths_apart() {
-    let home = Home::new();
+    let home = TestDir::new();
     for (id, name, path) in [("notes", "fs_write", "notes"), ("docs", "fs_read", "docs")] {
         let policy = json!({ "name": name, "allowedPaths": [path] });
         let entry = json!({ "kind": "builtin", "builtinPolicy": policy });
@@ -126,7 +126,7 @@ fn pol_6_entries_of_the_catalogue_keep_their_paths_apart() {
 }
 
 #[test]
-fn pol_6_without_paths_the_whole_workspace_is_meant_and_the_catalogue_itself_stays_out_of_reach() {
+fn pol_6_without_paths_the_whole_workspace_is_covered_and_the_catalogue_itself_stays_out_of_reach() {
     let site = site("out", &json!({ "name": "fs_write" }));
     site.result("a", "out__write_file", &json!({ "path": "fresh.txt", "content": "x" }));
     for path in

@@ -1,9 +1,9 @@
 //! Agents below agents: what starts them is taken away with depth, and a spawn can leave a child less than it has.
 //!
-//! The tools that start agents are stand-ins: a spawned agent makes the calls that it is told to.
+//! The tools that start agents are replaced: a spawned agent makes the calls that its arguments list.
 
 use super::Site;
-use gantry_testkit::Home;
+use gantry_testkit::TestDir;
 use serde_json::{Value, json};
 
 const STARTERS: [&str; 2] = ["list_available_agents", "spawn_agents"];
@@ -22,11 +22,11 @@ fn site(more: &Value) -> Site {
             "worker": { "tools": ["test__echo", "test__noop"] },
         },
     });
-    let home = Home::with_test_tools().env("TEST_GANTRY_COORDINATION", "1");
+    let home = TestDir::with_test_tools().env("TEST_GANTRY_COORDINATION", "1");
     Site::at(home.config(&super::with(config, more).to_string()))
 }
 
-/// What `top` is told of an agent that it spawns to make these calls.
+/// What `top` gets back of an agent that it spawns to make these calls.
 #[track_caller]
 fn spawn(site: &Site, agent: &str, calls: &Value) -> Value {
     site.result("top", "spawn_agents", &json!({ "agent": agent, "calls": calls }))
@@ -36,13 +36,13 @@ fn spawn(site: &Site, agent: &str, calls: &Value) -> Value {
 #[track_caller]
 fn spawn_below(site: &Site, agent: &str, calls: &Value) -> Value {
     let below = json!({ "tool": "spawn_agents", "arguments": { "agent": agent, "calls": calls } });
-    let mut told = spawn(site, "named", &json!([below]));
-    assert_eq!(told["replies"][0]["ok"], true, "{told}");
-    told["replies"][0]["result"].take()
+    let mut outcome = spawn(site, "named", &json!([below]));
+    assert_eq!(outcome["replies"][0]["ok"], true, "{outcome}");
+    outcome["replies"][0]["result"].take()
 }
 
-fn starters(told: &Value) -> Vec<&str> {
-    let tools = told["tools"].as_array().expect("tools");
+fn starters(outcome: &Value) -> Vec<&str> {
+    let tools = outcome["tools"].as_array().expect("tools");
     tools.iter().filter_map(Value::as_str).filter(|tool| STARTERS.contains(tool)).collect()
 }
 
@@ -50,7 +50,7 @@ fn starters(told: &Value) -> Vec<&str> {
 fn pol_9_a_spawned_agent_cannot_start_others_by_default() {
     let site = site(&json!({}));
     for agent in ["star", "glob", "provider", "aliased"] {
-        // Below nobody it has them.
+        // Below no agent it has them.
         let own = site.tools(agent);
         assert!(STARTERS.iter().all(|tool| own.contains(&(*tool).to_owned())), "{agent}: {own:?}");
         let spellings = ["spawn_agents", "list_available_agents", "@coordination/spawn_agents", "start"];
@@ -59,13 +59,13 @@ fn pol_9_a_spawned_agent_cannot_start_others_by_default() {
             .map(|tool| json!({ "tool": tool, "arguments": { "agent": "worker" } }))
             .collect();
         calls.push(json!({ "tool": "test__echo", "arguments": { "text": "hi" } }));
-        let told = spawn(&site, agent, &json!(calls));
-        assert_eq!((&told["depth"], starters(&told)), (&json!(1), vec![]), "{agent}: {told}");
-        let replies = told["replies"].as_array().expect("replies");
+        let outcome = spawn(&site, agent, &json!(calls));
+        assert_eq!((&outcome["depth"], starters(&outcome)), (&json!(1), vec![]), "{agent}: {outcome}");
+        let replies = outcome["replies"].as_array().expect("replies");
         for reply in &replies[..4] {
             assert_eq!(reply["error"]["code"], "TOOL_NOT_FOUND", "{agent}: {reply}");
         }
-        assert_eq!(replies[4]["result"], "hi", "the rest is there: {told}");
+        assert_eq!(replies[4]["result"], "hi", "the rest is there: {outcome}");
     }
     let explained = site.home.run(["doctor", "spawn_agents", "--agent", "star", "--depth", "1"]);
     let words = "agent star may not use it: it is at depth 1, where its tools must name this one literally";
@@ -76,25 +76,29 @@ fn pol_9_a_spawned_agent_cannot_start_others_by_default() {
 fn pol_9_an_agent_that_names_the_tool_keeps_it_below_the_greatest_depth_and_counts_on() {
     let site = site(&json!({}));
     for (agent, expected) in [("named", &STARTERS[..]), ("spelled", &["spawn_agents"])] {
-        let told =
+        let outcome =
             spawn(&site, agent, &json!([{ "tool": "spawn_agents", "arguments": { "agent": "worker" } }]));
-        assert_eq!((&told["depth"], starters(&told).as_slice()), (&json!(1), expected), "{agent}: {told}");
-        let below = &told["replies"][0]["result"];
-        assert_eq!((&below["agent"], &below["depth"]), (&json!("worker"), &json!(2)), "{agent}: {told}");
+        assert_eq!(
+            (&outcome["depth"], starters(&outcome).as_slice()),
+            (&json!(1), expected),
+            "{agent}: {outcome}"
+        );
+        let below = &outcome["replies"][0]["result"];
+        assert_eq!((&below["agent"], &below["depth"]), (&json!("worker"), &json!(2)), "{agent}: {outcome}");
     }
     let explained = site.home.run(["doctor", "spawn_agents", "--agent", "named", "--depth", "1"]);
     assert_eq!(explained.code, 0, "{explained:?}");
-    assert!(!site.server.said().contains("agents are called at most"), "nothing was too deep");
+    assert!(!site.server.stderr().contains("agents are called at most"), "nothing was too deep");
 }
 
 #[test]
-fn pol_9_at_the_greatest_depth_the_tool_is_gone_whoever_names_it_and_that_is_logged() {
+fn pol_9_at_the_greatest_depth_the_tool_is_gone_even_if_it_is_named_and_that_is_logged() {
     let site = site(&json!({}));
     let call = json!([{ "tool": "spawn_agents", "arguments": { "agent": "worker" } }]);
     for agent in ["named", "star"] {
-        let told = spawn_below(&site, agent, &call);
-        assert_eq!((&told["depth"], starters(&told)), (&json!(2), vec![]), "{agent}: {told}");
-        assert_eq!(told["replies"][0]["error"]["code"], "TOOL_NOT_FOUND", "{agent}: {told}");
+        let outcome = spawn_below(&site, agent, &call);
+        assert_eq!((&outcome["depth"], starters(&outcome)), (&json!(2), vec![]), "{agent}: {outcome}");
+        assert_eq!(outcome["replies"][0]["error"]["code"], "TOOL_NOT_FOUND", "{agent}: {outcome}");
     }
     let warnings = STARTERS.map(|tool| {
         format!(
@@ -102,7 +106,7 @@ fn pol_9_at_the_greatest_depth_the_tool_is_gone_whoever_names_it_and_that_is_log
         )
     });
     warnings.iter().for_each(|warning| site.server.says(warning));
-    let said = site.server.said();
+    let said = site.server.stderr();
     for warning in &warnings {
         assert_eq!(said.matches(warning).count(), 1, "{said}");
     }
@@ -116,17 +120,17 @@ fn pol_9_at_the_greatest_depth_the_tool_is_gone_whoever_names_it_and_that_is_log
 #[test]
 fn pol_9_the_greatest_depth_is_set_and_holds_at_once() {
     let site = site(&json!({ "defaults": { "maxDepth": 1 } }));
-    let told = spawn(&site, "named", &json!([]));
-    assert_eq!((&told["depth"], starters(&told)), (&json!(1), vec![]), "{told}");
+    let outcome = spawn(&site, "named", &json!([]));
+    assert_eq!((&outcome["depth"], starters(&outcome)), (&json!(1), vec![]), "{outcome}");
     site.server.says("agent named at depth 1: spawn_agents is left out: agents are called at most 1 deep");
     let mut deeper: Value = serde_json::from_str(&site.home.read("gantry.yaml")).unwrap();
     deeper["defaults"]["maxDepth"] = json!(3);
     site.reload(&deeper);
     let call = json!([{ "tool": "spawn_agents", "arguments": { "agent": "named" } }]);
-    let told = spawn_below(&site, "named", &call);
-    assert_eq!((&told["depth"], starters(&told).as_slice()), (&json!(2), &STARTERS[..]), "{told}");
-    let deepest = &told["replies"][0]["result"];
-    assert_eq!((&deepest["depth"], starters(deepest)), (&json!(3), vec![]), "{told}");
+    let outcome = spawn_below(&site, "named", &call);
+    assert_eq!((&outcome["depth"], starters(&outcome).as_slice()), (&json!(2), &STARTERS[..]), "{outcome}");
+    let deepest = &outcome["replies"][0]["result"];
+    assert_eq!((&deepest["depth"], starters(deepest)), (&json!(3), vec![]), "{outcome}");
 }
 
 #[test]
@@ -137,10 +141,10 @@ fn pol_9_a_spawn_can_narrow_a_childs_tools_and_never_widen_them() {
             .map(|tool| json!({ "tool": tool, "arguments": {} }))
             .into();
         let arguments = json!({ "agent": agent, "narrow": narrow, "calls": calls });
-        let told = site.result("top", "spawn_agents", &arguments);
-        let found = told["replies"].as_array().expect("replies").iter();
+        let outcome = site.result("top", "spawn_agents", &arguments);
+        let found = outcome["replies"].as_array().expect("replies").iter();
         let found: Vec<bool> = found.map(|reply| reply["error"]["code"] != "TOOL_NOT_FOUND").collect();
-        (told["tools"].clone(), found)
+        (outcome["tools"].clone(), found)
     };
     for (agent, narrow, tools, found) in [
         ("worker", json!(["test__echo"]), json!(["test__echo"]), [true, false, false, false, false]),
@@ -170,17 +174,21 @@ fn pol_9_a_spawn_can_narrow_a_childs_tools_and_never_widen_them() {
 fn pol_9_a_childs_tools_are_those_of_its_own_definition() {
     let site = site(&json!({}));
     // The parent has no test__noop in its hands for the child to inherit, and the child has no file tools.
-    let told = site.result(
+    let outcome = site.result(
         "named",
         "spawn_agents",
         &json!({ "agent": "star", "calls": [{ "tool": "list_directory", "arguments": { "path": "." } }] }),
     );
     assert_eq!(
-        told["replies"][0]["ok"], true,
-        "to be allowed to start star is to be allowed what star has: {told}"
+        outcome["replies"][0]["ok"], true,
+        "to be allowed to start star is to be allowed what star has: {outcome}"
     );
-    let told = spawn(&site, "worker", &json!([{ "tool": "list_directory", "arguments": { "path": "." } }]));
-    assert_eq!(told["replies"][0]["error"]["code"], "TOOL_NOT_FOUND", "and not what its parent has: {told}");
+    let outcome =
+        spawn(&site, "worker", &json!([{ "tool": "list_directory", "arguments": { "path": "." } }]));
+    assert_eq!(
+        outcome["replies"][0]["error"]["code"], "TOOL_NOT_FOUND",
+        "and not what its parent has: {outcome}"
+    );
     let unknown = site.error("top", "spawn_agents", &json!({ "agent": "nobody" }), "EXECUTION_ERROR");
     assert!(unknown["message"].as_str().unwrap().contains("there is no agent \"nobody\""), "{unknown}");
 }

@@ -1,11 +1,11 @@
 //! A property of every agent: what is listed is exactly what can be called, by every door and at every depth.
 //!
 //! The agents are made up from a seed, over one pool with several servers. Nothing runs: a rule denies every call, so that
-//! whatever a call is answered but "not found", it was found.
+//! a call with any answer but "not found" has found its tool.
 
 use super::{Site, faulty, path, with};
 use crate::passthrough::{Door, Talk};
-use gantry_testkit::{Connection, Home};
+use gantry_testkit::{Connection, TestDir};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ const N_BY_CLI: usize = 3;
 /// Names that an agent does not have, for each door but the first, which gets all of them.
 const N_OTHERS: usize = 25;
 
-/// Whatever a tool takes, this is not it.
+/// Arguments that no tool takes.
 const NOTHING: &str = "{}";
 
 /// Numbers that follow from a seed (SplitMix64).
@@ -55,17 +55,17 @@ struct Spelling {
 
 /// Providers, and the names of their own for some of their tools.
 const PROVIDERS: [&str; 7] = ["workspace", "test", "coordination", "files", "one", "two-x", "bare"];
-const ODD: [&str; 4] = ["with.dots", "with/slash", "@scoped/name", "plain_odd"];
+const UNUSUAL: [&str; 4] = ["with.dots", "with/slash", "@scoped/name", "plain_odd"];
 
 fn configuration(agents: &Value) -> Value {
-    let args: Vec<&str> = ODD.iter().flat_map(|name| ["--tool", *name]).collect();
+    let args: Vec<&str> = UNUSUAL.iter().flat_map(|name| ["--tool", *name]).collect();
     let policy = json!({ "name": "fs_read", "allowedPaths": ["docs"] });
     json!({
         "defaults": { "toolResponseMaxBytes": 8_000_000 },
         "mcpServers": {
             "one": with(faulty(&args), &json!({ "toolsAllowed": ["echo", "pid", "params", "a-b", "a.b", "with*", "@scoped/name"] })),
             "two-x": with(faulty(&[]), &json!({ "toolsAllowed": ["echo", "env", "e*", "a_name_of*"] })),
-            "bare": with(faulty(&args), &json!({ "toolsAllowed": ODD, "prefix": false })),
+            "bare": with(faulty(&args), &json!({ "toolsAllowed": UNUSUAL, "prefix": false })),
         },
         "tools": { "files": { "kind": "builtin", "builtinPolicy": policy } },
         "policies": [{ "name": "nothing-runs", "tools": ["*"], "when": "tool.name != 'spawn_agents'", "decide": "deny" }],
@@ -170,7 +170,7 @@ struct Trial {
 
 impl Trial {
     fn new(seed: u64) -> Self {
-        let home = Home::with_test_tools().env("TEST_GANTRY_COORDINATION", "1");
+        let home = TestDir::with_test_tools().env("TEST_GANTRY_COORDINATION", "1");
         let fixed = json!({ "top": {}, "middle": { "tools": ["spawn_agents"] } });
         let site = Site::at(home.config(&configuration(&fixed).to_string()));
         let mut spellings = spellings(&site);
@@ -180,7 +180,7 @@ impl Trial {
             agents[format!("a{n}")] = agent(&mut dice, &spellings);
         }
         site.reload(&configuration(&agents));
-        // Aliases, of whichever agent, and what nobody has.
+        // Aliases, of any agent, and what no agent has.
         spellings.extend((0..6).map(|n| Spelling { text: format!("al_{n}"), tool: String::new() }));
         for text in
             ["", "no_such_tool", "@one/no_such_tool", "one__ech", "*", "one__*", "@", "@/", "tool_output"]
@@ -190,8 +190,8 @@ impl Trial {
         Self { site, spellings, agents, dice, seed }
     }
 
-    /// Where somebody who reads a failure has to look.
-    fn told(&self, agent: &str, door: &str, text: &str) -> String {
+    /// Where a reader of a failure has to look.
+    fn outcome(&self, agent: &str, door: &str, text: &str) -> String {
         format!("seed {}: {text:?} by {door} for {agent} = {}", self.seed, self.agents[agent])
     }
 
@@ -219,7 +219,7 @@ impl Trial {
             let answer = connection.request("POST", "/api/v1/calls", &headers, body.as_bytes());
             let reply = answer.expect("an answer").json();
             let found = reply["error"]["code"] != "TOOL_NOT_FOUND";
-            assert_eq!(found, shown.has(spelling), "{} {reply}", self.told(agent, "HTTP", &spelling.text));
+            assert_eq!(found, shown.has(spelling), "{} {reply}", self.outcome(agent, "HTTP", &spelling.text));
         }
     }
 
@@ -231,13 +231,13 @@ impl Trial {
         sample: &[Spelling],
         ready: &[String],
     ) {
-        assert_eq!(client.tools(), ready, "{}", self.told(agent, door, "tools/list"));
+        assert_eq!(client.tools(), ready, "{}", self.outcome(agent, door, "tools/list"));
         let calls: Vec<u64> =
             sample.iter().map(|spelling| client.begin_call(&spelling.text, &json!({}))).collect();
         for (spelling, call) in sample.iter().zip(calls) {
             let answer = client.end(call);
             let found = !answer.contains("\"message\":\"tool not found: ");
-            assert_eq!(found, shown.has(spelling), "{} {answer}", self.told(agent, door, &spelling.text));
+            assert_eq!(found, shown.has(spelling), "{} {answer}", self.outcome(agent, door, &spelling.text));
         }
     }
 
@@ -247,7 +247,7 @@ impl Trial {
             listed,
             Value::Array(self.site.listing(agent)),
             "{}",
-            self.told(agent, "gantry tools", "")
+            self.outcome(agent, "gantry tools", "")
         );
         let (own, others): (Vec<_>, Vec<_>) = sample.iter().partition(|spelling| shown.has(spelling));
         for spelling in own.iter().take(4).chain(others.iter().take(4)).filter(|it| !it.text.is_empty()) {
@@ -257,7 +257,7 @@ impl Trial {
                 found,
                 shown.has(spelling),
                 "{} {ran:?}",
-                self.told(agent, "gantry call", &spelling.text)
+                self.outcome(agent, "gantry call", &spelling.text)
             );
         }
     }
@@ -271,14 +271,14 @@ impl Trial {
             let call = json!({ "tool": "spawn_agents", "arguments": arguments });
             arguments = json!({ "agent": "middle", "calls": [call] });
         }
-        let told = self.site.result("top", "spawn_agents", &arguments);
-        let told = if depth == 2 { &told["replies"][0]["result"] } else { &told };
-        assert_eq!(told["depth"], depth, "{}", self.told(agent, "spawning", ""));
-        let shown = Shown { tools: texts(&told["tools"]), names: texts(&told["names"]) };
-        for (spelling, reply) in tried.iter().zip(told["replies"].as_array().expect("replies")) {
+        let outcome = self.site.result("top", "spawn_agents", &arguments);
+        let outcome = if depth == 2 { &outcome["replies"][0]["result"] } else { &outcome };
+        assert_eq!(outcome["depth"], depth, "{}", self.outcome(agent, "spawning", ""));
+        let shown = Shown { tools: texts(&outcome["tools"]), names: texts(&outcome["names"]) };
+        for (spelling, reply) in tried.iter().zip(outcome["replies"].as_array().expect("replies")) {
             let found = reply["error"]["code"] != "TOOL_NOT_FOUND";
             let words = format!("spawning at depth {depth}");
-            assert_eq!(found, shown.has(spelling), "{} {reply}", self.told(agent, &words, &spelling.text));
+            assert_eq!(found, shown.has(spelling), "{} {reply}", self.outcome(agent, &words, &spelling.text));
         }
         shown
     }
@@ -305,7 +305,7 @@ impl Trial {
                 below.tools.iter().collect::<BTreeSet<_>>(),
                 expected,
                 "{}",
-                self.told(agent, "depth", "")
+                self.outcome(agent, "depth", "")
             );
         }
     }

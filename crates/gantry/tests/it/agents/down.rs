@@ -3,7 +3,7 @@
 use super::{Site, faulty, lasting, path};
 use crate::passthrough::{Door, Talk, text};
 use crate::results::mcp_call;
-use gantry_testkit::Home;
+use gantry_testkit::TestDir;
 use gantry_testkit::faulty::Faulty;
 use serde_json::json;
 
@@ -32,7 +32,7 @@ fn site() -> Site {
 }
 
 #[test]
-fn pol_5_an_agent_is_told_why_its_own_tool_does_not_work() {
+fn pol_5_an_agent_learns_why_its_own_tool_does_not_work() {
     let site = site();
     assert_eq!(site.tools("has"), ["bad__echo", "bad__pid", "good__echo"], "what is down for a moment stays");
     let error = site.error("has", "bad__echo", &json!({ "text": "x" }), "UPSTREAM_UNAVAILABLE");
@@ -53,7 +53,7 @@ fn pol_5_an_agent_is_told_why_its_own_tool_does_not_work() {
 }
 
 #[test]
-fn nam_6_nothing_is_told_of_a_hidden_tool_of_a_server_that_is_down() {
+fn nam_6_nothing_is_shown_of_a_hidden_tool_of_a_server_that_is_down() {
     let site = site();
     // For one agent all of the server is hidden, for the other the tool.
     for (agent, hidden, unknown) in [
@@ -89,7 +89,7 @@ fn pol_5_a_server_that_never_started_leaves_its_agents_the_rest() {
     assert_eq!(site.tools("a"), ["good__echo"]);
     assert_eq!(site.result("a", "good__echo", &json!({ "text": "x" })), "x");
     site.not_found("a", "bad__echo", &json!({}));
-    // A person is told why, and that the agent's list speaks of it.
+    // The output says why, and that the agent's list names it.
     let doctor = site.home.run(["doctor", "bad__echo", "--agent", "a"]);
     assert!(doctor.code == 1 && doctor.stdout.contains("server bad is down since "), "{doctor:?}");
     assert!(doctor.stdout.contains("it was told to exit on start"), "{doctor:?}");
@@ -97,7 +97,7 @@ fn pol_5_a_server_that_never_started_leaves_its_agents_the_rest() {
 
 #[test]
 fn pol_5_a_quarantined_tool_is_explained_to_its_agents_and_unknown_to_others() {
-    let home = Home::with_test_tools().config(
+    let home = TestDir::with_test_tools().config(
         "agents: { has: { tools: [test__bad_schema, test__echo] }, lacks: { tools: [test__echo] } }\n",
     );
     let site = Site::at(home);

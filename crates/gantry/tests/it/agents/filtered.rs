@@ -3,7 +3,7 @@
 use super::{Site, faulty, path, real, with};
 use crate::passthrough::{Door, Talk};
 use crate::results::mcp_tools;
-use gantry_testkit::{BUILT_IN, Home};
+use gantry_testkit::{BUILT_IN, TestDir};
 use serde_json::{Value, json};
 
 /// The tools that a graph has, under their bare names.
@@ -57,7 +57,7 @@ fn pol_3_a_glob_selects_all_tools_that_it_matches() {
 
 #[test]
 fn pol_3_a_star_selects_the_whole_pool() {
-    let home = Home::new();
+    let home = TestDir::new();
     let time = real(&home, "time").1;
     let config =
         json!({ "mcpServers": { "graph": graph(), "time": time }, "agents": { "a": { "tools": ["*"] } } });
@@ -75,7 +75,7 @@ fn pol_3_a_star_selects_the_whole_pool() {
 fn pol_3_a_name_that_is_not_in_the_pool_is_a_warning_and_skipped() {
     let site = site(&json!({ "a": { "tools": ["search_hybrid", "search_hybird", "relations_*"] } }));
     exactly(&site, "a", &["search_hybrid"]);
-    let said = site.server.said();
+    let said = site.server.stderr();
     for entry in ["search_hybird", "relations_*"] {
         assert!(said.contains(&format!("[WRN] agent a: {entry:?} matches no tool\n")), "{said}");
     }
@@ -85,7 +85,7 @@ fn pol_3_a_name_that_is_not_in_the_pool_is_a_warning_and_skipped() {
 
 #[test]
 fn pol_3_an_empty_list_is_no_tools_in_every_form() {
-    let home = Home::new();
+    let home = TestDir::new();
     home.write("gantry.yaml", "agents:\n  list: { tools: [] }\n  group: { tools: { use: [] } }\n");
     home.write("agents/file/agent.json", r#"{ "tools": { "use": [], "allowed": ["*"] } }"#);
     home.write("agents/text.md", "---\ntools: []\n---\n");
@@ -101,7 +101,7 @@ fn pol_3_an_empty_list_is_no_tools_in_every_form() {
 
 #[test]
 fn pol_5_a_models_call_of_a_tool_that_was_not_resolved_fails_as_not_found() {
-    let home = Home::new();
+    let home = TestDir::new();
     let (git, time) = (real(&home, "git").1, real(&home, "time").1);
     let config =
         json!({ "mcpServers": { "git": git, "time": time }, "agents": { "a": { "tools": ["time__*"] } } });
@@ -132,13 +132,13 @@ fn pol_5_a_models_call_of_a_tool_that_was_not_resolved_fails_as_not_found() {
 }
 
 #[test]
-fn nam_2_a_tool_whose_own_name_looks_slashed_is_meant_by_just_that_name() {
-    let odd = ["--tool", "@scoped/name", "--tool", "@scoped/other"];
+fn nam_2_a_tool_whose_own_name_looks_slashed_has_just_that_name() {
+    let unusual = ["--tool", "@scoped/name", "--tool", "@scoped/other"];
     let only = json!({ "toolsAllowed": ["@scoped/*", "echo"], "toolsDenied": ["@scoped/name"] });
     let config = json!({
         "mcpServers": {
-            "s": with(faulty(&odd), &only),
-            "bare": with(with(faulty(&odd), &only), &json!({ "prefix": false, "toolsDenied": ["@scoped/name", "echo"] })),
+            "s": with(faulty(&unusual), &only),
+            "bare": with(with(faulty(&unusual), &only), &json!({ "prefix": false, "toolsDenied": ["@scoped/name", "echo"] })),
         },
         "agents": { "a": { "tools": ["s__*", "@scoped/*"] } },
     });
@@ -151,5 +151,5 @@ fn nam_2_a_tool_whose_own_name_looks_slashed_is_meant_by_just_that_name() {
     for own in ["s___scoped_other", "@s/@scoped/other", "@scoped/other"] {
         assert_eq!(site.result("a", own, &json!({})), "@scoped/other", "{own}");
     }
-    assert!(!site.server.said().contains("matches no tool"), "{}", site.server.said());
+    assert!(!site.server.stderr().contains("matches no tool"), "{}", site.server.stderr());
 }

@@ -2,13 +2,13 @@
 
 use super::{Site, faulty, path, real, with};
 use crate::results::mcp_tools;
-use gantry_testkit::Home;
+use gantry_testkit::TestDir;
 use gantry_testkit::faulty::LONG_NAME;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
 /// Names that no model interface takes, and two that it would.
-const ODD: [&str; 10] = [
+const UNUSUAL: [&str; 10] = [
     "with.dots",
     "with/slash",
     "with space",
@@ -21,13 +21,13 @@ const ODD: [&str; 10] = [
     LONG_NAME,
 ];
 
-/// A server with odd names that shows them as they are, the same one prefixed, one that others wrote, and two agents.
+/// A server with unusual names that shows them as they are, the same one prefixed, one that others wrote, and two agents.
 fn site() -> Site {
-    let home = Home::new();
+    let home = TestDir::new();
     let (_, everything) = real(&home, "everything");
-    let args: Vec<&str> = ODD[..9].iter().flat_map(|name| ["--tool", *name]).collect();
+    let args: Vec<&str> = UNUSUAL[..9].iter().flat_map(|name| ["--tool", *name]).collect();
     // A blank cannot be written in a list of tools.
-    let only = json!({ "toolsAllowed": ODD.map(|name| name.replace(' ', "?")) });
+    let only = json!({ "toolsAllowed": UNUSUAL.map(|name| name.replace(' ', "?")) });
     let config = json!({
         "mcpServers": {
             "bare": with(with(faulty(&args), &only), &json!({ "prefix": false })),
@@ -157,7 +157,8 @@ fn srv_4_definitions_have_the_shapes_that_model_interfaces_take() {
 fn srv_4_every_name_that_is_listed_can_be_called() {
     let site = site();
     // A tool that has no work of its own answers the name that its server has for it.
-    let mut expected: Vec<&str> = ODD.iter().chain(&ODD).copied().chain(["with/slash", "工具"]).collect();
+    let mut expected: Vec<&str> =
+        UNUSUAL.iter().chain(&UNUSUAL).copied().chain(["with/slash", "工具"]).collect();
     expected.sort_unstable();
     for format in FORMATS {
         let mut answered = Vec::new();
@@ -214,7 +215,8 @@ fn srv_4_the_definitions_of_a_real_server_keep_what_they_say() {
 
 #[test]
 fn srv_4_what_cannot_be_called_is_in_no_list_for_models() {
-    let home = Home::with_test_tools().config("agents: { a: { tools: [test__bad_schema, test__echo] } }\n");
+    let home =
+        TestDir::with_test_tools().config("agents: { a: { tools: [test__bad_schema, test__echo] } }\n");
     let site = Site::at(home);
     for format in ["mcp", "openai", "anthropic"] {
         assert_eq!(names(&site, "a", format), ["test__echo"], "{format}");

@@ -2,12 +2,12 @@
 
 use super::{Site, path, real};
 use crate::results::{mcp_call, mcp_tools};
-use gantry_testkit::Home;
+use gantry_testkit::TestDir;
 use serde_json::{Value, json};
 
 /// One agent in every form, under the name of the form, beside `git` and `time`, which others wrote.
 fn site(yaml: &str, json: &str, markdown: &str) -> Site {
-    let home = Home::new();
+    let home = TestDir::new();
     let servers = json!({ "git": real(&home, "git").1, "time": real(&home, "time").1 });
     home.write("gantry.yaml", &format!("mcpServers: {servers}\nagents:\n  yaml:\n{yaml}"));
     home.write("agents/json/agent.json", json);
@@ -79,7 +79,7 @@ fn pol_6_a_group_of_tools_means_the_same_in_every_form() {
 
 #[test]
 fn pol_6_an_agent_json_with_all_that_such_files_hold_is_understood() {
-    let home = Home::new();
+    let home = TestDir::new();
     let agent = json!({
         "name": "The reader",
         "description": "Reads what is there",
@@ -105,7 +105,7 @@ fn pol_6_an_agent_json_with_all_that_such_files_hold_is_understood() {
         "uses": ["workspace"], "allowed": ["read"], "autoApprove": ["read"], "prompt": "You read.",
     });
     assert_eq!(shown, expected);
-    // What the agent is told, and how it is made, is not everybody's business.
+    // The agent's prompt, and how it is made, is not shown to every caller.
     let public = site.server.get("/api/v1/agents/reader").json();
     for key in ["prompt", "uses", "allowed", "autoApprove"] {
         assert_eq!(public.get(key), None, "{public}");
@@ -122,7 +122,7 @@ fn pol_6_an_agent_json_with_all_that_such_files_hold_is_understood() {
 
 #[test]
 fn pol_6_an_agent_as_editors_keep_it_works_unchanged() {
-    let home = Home::new();
+    let home = TestDir::new();
     let time = real(&home, "time").1;
     home.write("gantry.yaml", &json!({ "mcpServers": { "time": time } }).to_string());
     home.write(
@@ -134,11 +134,11 @@ fn pol_6_an_agent_as_editors_keep_it_works_unchanged() {
     let site = Site::at(home);
     assert_eq!(site.tools("clock-keeper"), ["time__convert_time"]);
     let noon = json!({ "source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo" });
-    let told = site.result("clock-keeper", "time__convert_time", &noon);
-    assert!(told.to_string().contains("T21:00:00+09:00"), "{told}");
+    let outcome = site.result("clock-keeper", "time__convert_time", &noon);
+    assert!(outcome.to_string().contains("T21:00:00+09:00"), "{outcome}");
     let shown = site.server.get_as_admin("/api/v1/agents/clock-keeper").json();
     assert_eq!(shown["prompt"], "You know what time it is, and say ${NOTHING} else.");
-    let said = site.server.said();
+    let said = site.server.stderr();
     // An editor's own tools are none of Gantry's, and that is said.
     assert!(
         said.contains("agents/clock-keeper.md:4: tools: \"Bash(date -u:*)\" names no tool of Gantry's"),
@@ -150,7 +150,7 @@ fn pol_6_an_agent_as_editors_keep_it_works_unchanged() {
 
 #[test]
 fn pol_6_an_agent_in_a_file_comes_and_goes_with_the_file_while_gantry_runs() {
-    let site = Site::at(Home::new());
+    let site = Site::at(TestDir::new());
     site.home.write("agents/late.md", "---\ntools: read_file\n---\n");
     assert_eq!(site.admin_post("/api/v1/config/reload").status, 200);
     assert_eq!(site.tools("late"), ["read_file"]);

@@ -2,12 +2,12 @@
 
 use super::{Site, lasting, path, real};
 use crate::passthrough::{Door, Talk};
-use gantry_testkit::Home;
+use gantry_testkit::TestDir;
 use serde_json::{Value, json};
 
 /// `files`, which others wrote, and an agent that may read. Without the server, the same with nothing to hide.
 fn site(has_server: bool) -> Site {
-    let home = Home::new();
+    let home = TestDir::new();
     let mut servers = json!({});
     if has_server {
         servers["files"] = real(&home, "filesystem").1;
@@ -50,7 +50,7 @@ fn nam_6_a_blocked_tool_is_answered_exactly_like_an_unknown_one_by_every_door() 
     let site = site(true);
     for agent in ["a", "b"] {
         for hidden in HIDDEN {
-            // A name that is nobody's, and just as far from the names that are there.
+            // A name that no tool has, and just as far from the names that are there.
             let unknown = hidden.replace('w', "v");
             assert_eq!(answers(&site, agent, hidden), answers(&site, agent, &unknown), "{agent} {hidden}");
         }
@@ -82,7 +82,7 @@ fn nam_6_suggestions_never_name_what_is_blocked() {
 }
 
 #[test]
-fn nam_6_why_a_tool_is_hidden_is_told_only_to_those_who_may_know() {
+fn nam_6_why_a_tool_is_hidden_is_shown_only_to_those_who_may_know() {
     let site = site(true);
     let asked = "/api/v1/explain?tool=files__write_file&agent=a";
     assert_eq!(site.server.get(asked).status, 403);

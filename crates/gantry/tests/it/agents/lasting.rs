@@ -2,7 +2,7 @@
 
 use super::{Site, faulty, path, real};
 use crate::passthrough::{Door, Talk};
-use gantry_testkit::Home;
+use gantry_testkit::TestDir;
 use serde_json::{Value, json};
 
 /// A server whose list grows on request, an agent that has all of it, and others.
@@ -14,7 +14,7 @@ fn config(agent: &Value) -> Value {
     json!({ "mcpServers": { "s": faulty(&[]) }, "agents": { "a": agent, "other": { "tools": ["*"] } } })
 }
 
-/// The newest tool that the server has grown, which everybody who comes now sees.
+/// The newest tool that the server has grown, which every client that comes now sees.
 fn grow(site: &Site) -> String {
     let grown = site.result("other", "s__grow", &json!({}));
     let name = format!("s__{}", grown.as_str().expect("a name").replace('-', "_"));
@@ -35,7 +35,7 @@ fn pol_4_a_tool_that_appears_is_not_there_for_a_running_session_until_it_lists_a
         let before = client.tools();
         let grown = grow(&site);
         let call = json!({ "name": grown, "arguments": {} });
-        // It is told that there is something new, which makes it no part of this execution.
+        // It is notified that there is something new, which makes it no part of this execution.
         client.hear("notifications/tools/list_changed");
         assert!(!before.contains(&grown));
         let error = client.error("tools/call", &call, -32602);
@@ -52,7 +52,7 @@ fn pol_4_a_tool_that_appears_is_not_there_for_a_running_session_until_it_lists_a
 
 #[test]
 fn pol_4_globs_of_a_spawned_agent_are_fixed_for_its_execution() {
-    let home = Home::with_test_tools().env("TEST_GANTRY_COORDINATION", "1");
+    let home = TestDir::with_test_tools().env("TEST_GANTRY_COORDINATION", "1");
     let config = json!({
         "mcpServers": { "s": faulty(&[]) },
         "agents": { "top": {}, "child": { "tools": ["spawn_agents", "s__*"] }, "witness": { "tools": ["s__gro*"] } },
@@ -69,17 +69,17 @@ fn pol_4_globs_of_a_spawned_agent_are_fixed_for_its_execution() {
             { "tool": "spawn_agents", "arguments": { "agent": "witness" } },
             { "tool": grown, "arguments": {} },
         ]);
-        let told = site.result("top", "spawn_agents", &json!({ "agent": "child", "calls": calls }));
-        let replies = &told["replies"];
-        assert_eq!(replies[0]["result"], format!("grown-{n}"), "{told}");
-        assert_eq!(replies[3]["error"]["code"], "TOOL_NOT_FOUND", "it is fixed: {told}");
+        let outcome = site.result("top", "spawn_agents", &json!({ "agent": "child", "calls": calls }));
+        let replies = &outcome["replies"];
+        assert_eq!(replies[0]["result"], format!("grown-{n}"), "{outcome}");
+        assert_eq!(replies[3]["error"]["code"], "TOOL_NOT_FOUND", "it is fixed: {outcome}");
         let seen = replies[2]["result"]["tools"].as_array().expect("tools");
         seen.iter().any(|tool| *tool == grown)
     });
     // The next execution has it.
     let calls = json!([{ "tool": format!("s__grown_{n}"), "arguments": {} }]);
-    let told = site.result("top", "spawn_agents", &json!({ "agent": "child", "calls": calls }));
-    assert_eq!(told["replies"][0]["result"], format!("grown-{n}"), "{told}");
+    let outcome = site.result("top", "spawn_agents", &json!({ "agent": "child", "calls": calls }));
+    assert_eq!(outcome["replies"][0]["result"], format!("grown-{n}"), "{outcome}");
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn pol_4_every_way_to_take_a_right_away_holds_for_a_running_session() {
 #[test]
 fn pol_4_what_a_real_server_adds_is_seen_by_the_next_execution() {
     // The server lists more for clients that can be asked; which client it has changes with the configuration.
-    let home = Home::new();
+    let home = TestDir::new();
     let entry = real(&home, "everything").1;
     let config = |sampling: bool| {
         let mut entry = entry.clone();

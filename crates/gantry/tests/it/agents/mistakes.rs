@@ -3,12 +3,12 @@
 
 use super::{Site, path};
 use crate::results::mcp_tools;
-use gantry_testkit::{Home, Ran};
+use gantry_testkit::{CommandOutput, TestDir};
 use serde_json::json;
 
 /// A home with these files.
-fn home(files: &[(&str, &str)]) -> Home {
-    let home = Home::new();
+fn home(files: &[(&str, &str)]) -> TestDir {
+    let home = TestDir::new();
     for (name, content) in files {
         home.write(name, content);
     }
@@ -17,8 +17,8 @@ fn home(files: &[(&str, &str)]) -> Home {
 
 /// That nothing runs with this configuration, and that it is said why.
 #[track_caller]
-fn refused(home: &Home, expected: &str) {
-    let held = |ran: &Ran, args: &[&str]| {
+fn refused(home: &TestDir, expected: &str) {
+    let held = |ran: &CommandOutput, args: &[&str]| {
         assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{args:?}: {ran:?}");
         assert!(ran.stderr.contains(expected), "{args:?}: {expected}\n{}", ran.stderr);
     };
@@ -37,11 +37,11 @@ fn refused(home: &Home, expected: &str) {
 
 /// That a file is left out, that this is said wherever a person looks, and that an agent beside it works.
 #[track_caller]
-fn left_out(home: Home, place: &str, why: &str) -> Site {
+fn left_out(home: TestDir, place: &str, why: &str) -> Site {
     home.write("agents/beside.md", "---\ntools: list_directory\n---\n");
     let site = Site::at(home);
     let is_said = |text: &str| text.lines().any(|line| line.contains(place) && line.contains(why));
-    assert!(is_said(&site.server.said()), "{place} {why}: {}", site.server.said());
+    assert!(is_said(&site.server.stderr()), "{place} {why}: {}", site.server.stderr());
     let (tools, doctor) = (site.home.run(["tools"]), site.home.run(["doctor"]));
     assert!(tools.code == 0 && is_said(&tools.stderr), "{place} {why}: {tools:?}");
     assert!(is_said(&doctor.stdout), "{place} {why}: {doctor:?}");
@@ -184,7 +184,7 @@ fn pol_6_the_same_tool_id_twice_is_refused_and_both_places_are_named() {
 }
 
 #[test]
-fn pol_6_every_mistake_of_every_file_is_told_at_once() {
+fn pol_6_every_mistake_of_every_file_is_reported_at_once() {
     let home = home(&[
         ("gantry.yaml", "agents: { a: { tols: [] } }\n"),
         ("agents/b/agent.json", "{ \"tols\": [] }"),

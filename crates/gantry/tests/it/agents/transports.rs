@@ -3,7 +3,7 @@
 use super::{Site, faulty, path, real, with};
 use crate::passthrough::{Door, Talk, elements, in_order, raw, without};
 use crate::results::mcp_tools;
-use gantry_testkit::Home;
+use gantry_testkit::TestDir;
 use gantry_testkit::faulty::{Faulty, Kind};
 use gantry_testkit::real_servers::{Everything, find};
 use rustix::process::{Pid, Signal, kill_process};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// Writes an entry of the catalogue into a file of its own.
-fn tool(home: &Home, id: &str, entry: &Value) {
+fn tool(home: &TestDir, id: &str, entry: &Value) {
     home.write(&format!("tools/{id}/tool.json"), &entry.to_string());
 }
 
@@ -31,7 +31,7 @@ fn status(site: &Site, id: &str) -> Value {
 
 #[test]
 fn pol_6_a_program_of_the_catalogue_is_started_and_answers() {
-    let home = Home::new();
+    let home = TestDir::new();
     // A server that others wrote, just as their catalogues have it: timeouts in a group of their own.
     let ready = find("time").prepare(home.path());
     let timeouts = json!({ "startupMs": 60_000, "requestMs": 20_000 });
@@ -41,15 +41,15 @@ fn pol_6_a_program_of_the_catalogue_is_started_and_answers() {
     home.write("agents/a/agent.json", &json!({ "tools": { "use": ["clock"] } }).to_string());
     let site = Site::at(home);
     assert_eq!(site.tools("a"), ["clock__convert_time", "clock__get_current_time"]);
-    let told = site.result("a", "@clock/convert_time", &ready.arguments);
-    assert!(told.to_string().contains(ready.answer), "{told}");
+    let outcome = site.result("a", "@clock/convert_time", &ready.arguments);
+    assert!(outcome.to_string().contains(ready.answer), "{outcome}");
     let status = status(&site, "clock");
     assert_eq!((&status["type"], &status["light"]), (&json!("stdio"), &json!("green")), "{status}");
 }
 
 #[test]
 fn pol_6_servers_of_the_catalogue_are_connected_to_by_every_transport() {
-    let home = Home::new();
+    let home = TestDir::new();
     let servers = [Kind::Ws, Kind::Tcp, Kind::Http].map(|kind| Faulty::start(kind, &[]));
     let everything = Everything::start(Kind::Http);
     for (id, transport, url) in [
@@ -78,7 +78,7 @@ fn pol_6_servers_of_the_catalogue_are_connected_to_by_every_transport() {
 
 #[test]
 fn pol_6_a_servers_tools_are_discovered_and_each_can_be_called() {
-    let home = Home::new();
+    let home = TestDir::new();
     let (time, memory) = (real(&home, "time").1, real(&home, "memory").1);
     tool(&home, "time", &program(&time));
     tool(&home, "memory", &program(&memory));
@@ -96,7 +96,7 @@ fn pol_6_a_servers_tools_are_discovered_and_each_can_be_called() {
 
 #[test]
 fn pol_6_what_a_server_says_of_its_tools_reaches_the_model_and_people() {
-    let home = Home::new();
+    let home = TestDir::new();
     let entry = real(&home, "git").1;
     tool(&home, "git", &program(&entry));
     home.write("agents/a/agent.json", &json!({ "tools": { "use": ["git"] } }).to_string());
@@ -128,7 +128,7 @@ fn pol_6_what_a_server_says_of_its_tools_reaches_the_model_and_people() {
 
 #[test]
 fn pol_6_a_server_of_the_catalogue_that_cannot_start_leaves_the_rest_working() {
-    let home = Home::new();
+    let home = TestDir::new();
     let quick = json!({ "timeouts": { "startupMs": 300 } });
     let gone = Faulty::start(Kind::Ws, &[]).url.clone();
     let none = Faulty::start(Kind::Tcp, &[]).url.clone();
@@ -155,7 +155,7 @@ fn pol_6_a_server_of_the_catalogue_that_cannot_start_leaves_the_rest_working() {
         ("no-tcp", "red", "refused"),
         ("unset", "off", "${NO_SUCH_TOKEN} is not set"),
     ] {
-        // Whoever looks sees that it cannot be used: people in words, everybody by its light.
+        // It is visible that it cannot be used: for people in words, for all by its light.
         let status = status(&site, id);
         let why = status["lastError"].as_str().unwrap_or_default();
         assert!(status["light"] == light && why.contains(words), "{id}: {status}");
@@ -177,7 +177,7 @@ fn pol_6_a_server_of_the_catalogue_that_cannot_start_leaves_the_rest_working() {
 
 #[test]
 fn pol_6_a_server_may_offer_only_what_is_exposed() {
-    let home = Home::new();
+    let home = TestDir::new();
     let entry = real(&home, "memory").1;
     tool(&home, "memory", &with(program(&entry), &json!({ "exposedTools": ["read_*", "search_nodes"] })));
     home.write("agents/a/agent.json", r#"{ "tools": { "use": ["memory"], "allowed": ["*"] } }"#);
@@ -185,7 +185,7 @@ fn pol_6_a_server_may_offer_only_what_is_exposed() {
     assert_eq!(site.tools("a"), ["memory__read_graph", "memory__search_nodes"]);
     let graph = site.result("a", "memory__read_graph", &json!({}));
     assert!(graph.to_string().contains("wrote programs"), "{graph}");
-    // Nobody has the others, not even who has everything.
+    // No agent has the others, not even one with all tools.
     site.not_found("a", "memory__delete_entities", &json!({ "entityNames": ["Ada"] }));
     assert_eq!(site.server.call("memory__delete_entities", &json!({ "entityNames": ["Ada"] })).status, 404);
     assert!(site.home.read("memory.jsonl").contains("Ada"));
@@ -193,7 +193,7 @@ fn pol_6_a_server_may_offer_only_what_is_exposed() {
 
 #[test]
 fn pol_6_a_tool_that_takes_longer_than_its_entry_says_times_out() {
-    let home = Home::new();
+    let home = TestDir::new();
     tool(&home, "slow", &with(program(&faulty(&[])), &json!({ "timeouts": { "requestMs": 200 } })));
     tool(&home, "patient", &with(program(&faulty(&[])), &json!({ "timeouts": { "requestMs": 60_000 } })));
     home.write("agents/a.md", "---\ntools: slow__*, patient__*\n---\n");
@@ -206,7 +206,7 @@ fn pol_6_a_tool_that_takes_longer_than_its_entry_says_times_out() {
 
 #[test]
 fn pol_6_a_server_is_checked_as_often_as_its_entry_says_and_its_light_shows_it() {
-    let home = Home::new();
+    let home = TestDir::new();
     let check = json!({ "healthCheck": { "kind": "jsonrpc", "intervalMs": 1500, "timeoutMs": 300 } });
     tool(&home, "watched", &with(program(&faulty(&[])), &check));
     home.write("agents/a.md", "---\ntools: watched__*\n---\n");

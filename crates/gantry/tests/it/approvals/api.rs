@@ -7,13 +7,13 @@ mod waiting;
 
 use gantry_egress::LocalServer;
 use gantry_testkit::server::{Answer, send};
-use gantry_testkit::{Home, Server};
+use gantry_testkit::{Server, TestDir};
 use http::Method;
 use serde_json::{Value, json};
 
 /// A home in which every call of these tools waits for a person.
-pub(super) fn home(tools: &str) -> Home {
-    Home::with_test_tools().config(&format!("approvals: {{ requiresApprovalTools: [{tools}] }}\n"))
+pub(super) fn home(tools: &str) -> TestDir {
+    TestDir::with_test_tools().config(&format!("approvals: {{ requiresApprovalTools: [{tools}] }}\n"))
 }
 
 /// Makes a call without a key that is held; the ids of the call and of the approval.
@@ -37,7 +37,7 @@ pub(super) fn count(text: &str) -> Value {
 }
 
 /// The lines that were counted.
-pub(super) fn counted(home: &Home) -> Vec<String> {
+pub(super) fn counted(home: &TestDir) -> Vec<String> {
     let text = std::fs::read_to_string(home.path().join("counted")).unwrap_or_default();
     text.lines().map(str::to_owned).collect()
 }
@@ -90,7 +90,7 @@ fn apr_6_lists_leave_long_arguments_out_and_the_call_runs_with_all_of_them() {
     assert_eq!(listed["items"][0]["argumentsBytes"], whole["argumentsBytes"]);
     assert_eq!(decide(&server.admin(), &approval, &json!({ "approved": true })).status, 200);
     assert_eq!(over(&server.client(), &call)["ok"], true);
-    // The same for arguments that somebody gave instead.
+    // The same for arguments that an approver gave instead.
     let (call, approval) = held(&server, "test__count", &count("short"));
     let other = "y".repeat(50_000);
     let yes = json!({ "approved": true, "modifiedArgs": count(&other) });
@@ -189,7 +189,7 @@ fn apr_3_a_yes_runs_the_call_once_and_its_outcome_is_there_by_its_id() {
 }
 
 #[test]
-fn apr_3_a_no_is_told_with_its_reason_and_nothing_runs() {
+fn apr_3_a_denial_is_answered_with_its_reason_and_nothing_runs() {
     let home = home("test__count");
     let server = home.serve();
     let (call, approval) = held(&server, "test__count", &count("a"));
@@ -203,7 +203,7 @@ fn apr_3_a_no_is_told_with_its_reason_and_nothing_runs() {
 }
 
 #[test]
-fn apr_3_other_arguments_are_checked_again_and_the_caller_is_told_what_ran() {
+fn apr_3_other_arguments_are_checked_again_and_the_caller_learns_what_ran() {
     let home = home("test__count");
     let server = home.serve();
     let (call, approval) = held(&server, "test__count", &count("a"));
@@ -253,7 +253,7 @@ fn apr_3_a_decision_that_cannot_be_read_decides_nothing() {
 
 #[test]
 fn apr_7_denied_expired_withdrawn_and_unknown_are_different_answers() {
-    let home = Home::with_test_tools().config(
+    let home = TestDir::with_test_tools().config(
         "approvals: { requiresApprovalTools: [test__count], approvalTimeoutMs: 1000 }\n\
          projects: { slow: { workspace: ., approvals: { requiresApprovalTools: [test__count] } } }\n",
     );
@@ -284,15 +284,15 @@ fn apr_7_denied_expired_withdrawn_and_unknown_are_different_answers() {
         (409, "ALREADY_DECIDED".into())
     );
 
-    let nobody = "appr_00000000000000000000000000000000";
-    assert_eq!(code(&decide(&admin, nobody, &json!({ "approved": true }))), (404, "NOT_FOUND".into()));
+    let unknown = "appr_00000000000000000000000000000000";
+    assert_eq!(code(&decide(&admin, unknown, &json!({ "approved": true }))), (404, "NOT_FOUND".into()));
     assert_eq!(
         code(&decide(&admin, "garbage", &json!({ "approved": true }))),
         (400, "INVALID_ARGUMENTS".into())
     );
-    assert_eq!(code(&get(&admin, &format!("/api/v1/approvals/{nobody}"))), (404, "NOT_FOUND".into()));
+    assert_eq!(code(&get(&admin, &format!("/api/v1/approvals/{unknown}"))), (404, "NOT_FOUND".into()));
     // An agent learns nothing, not even what there is.
-    for approval in [approval.as_str(), nobody, "garbage"] {
+    for approval in [approval.as_str(), unknown, "garbage"] {
         let answer = decide(&server.client(), approval, &json!({ "approved": true }));
         assert_eq!(code(&answer), (403, "PERMISSION_DENIED".into()), "{approval}");
     }

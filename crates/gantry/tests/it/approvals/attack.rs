@@ -1,4 +1,4 @@
-//! Attempts to get a call run that nobody has approved: all are refused, nothing runs, and they are on record.
+//! Attempts to get a call run that was not approved: all are refused, nothing runs, and they are on record.
 
 mod changed;
 mod crowd;
@@ -6,12 +6,12 @@ mod forged;
 mod roles;
 
 use super::held::{Held, decide, record, text};
-use gantry_testkit::{Home, Server};
+use gantry_testkit::{Server, TestDir};
 use serde_json::{Value, json};
 
 /// A home in which a count waits for a person.
-fn home() -> Home {
-    Home::with_test_tools().config(&config(&json!({})).to_string())
+fn home() -> TestDir {
+    TestDir::with_test_tools().config(&config(&json!({})).to_string())
 }
 
 /// The configuration of that home, with more of it.

@@ -7,22 +7,22 @@ mod terminal;
 mod waiting;
 mod watch;
 
-use gantry_testkit::{Home, Ran};
+use gantry_testkit::{CommandOutput, TestDir};
 use serde_json::{Value, json};
 
 /// A home in which every call of the tool that counts in a file waits for a person.
-fn home() -> Home {
+fn home() -> TestDir {
     home_with("requiresApprovalTools: [test__count]")
 }
 
 /// A home with these rules about approvals.
-fn home_with(approvals: &str) -> Home {
-    Home::with_test_tools().config(&format!("approvals: {{ {approvals} }}\n"))
+fn home_with(approvals: &str) -> TestDir {
+    TestDir::with_test_tools().config(&format!("approvals: {{ {approvals} }}\n"))
 }
 
 /// Runs a command and holds it to what every command keeps.
 #[track_caller]
-fn run(home: &Home, args: &[&str]) -> Ran {
+fn run(home: &TestDir, args: &[&str]) -> CommandOutput {
     let ran = home.run(args);
     assert!((0..=3).contains(&ran.code) && !ran.stderr.contains("panicked"), "{ran:?}");
     assert!(!ran.stdout.contains('\x1b'), "{ran:?}");
@@ -37,7 +37,7 @@ fn count(text: &str) -> String {
 
 /// Makes a call that is held, and says as which request.
 #[track_caller]
-fn held(home: &Home, text: &str) -> String {
+fn held(home: &TestDir, text: &str) -> String {
     let ran = run(home, &["call", "test__count", &count(text), "--json"]);
     let reply = ran.json();
     assert_eq!((ran.code, &reply["state"]), (1, &json!("PENDING_APPROVAL")), "{ran:?}");
@@ -46,14 +46,14 @@ fn held(home: &Home, text: &str) -> String {
 }
 
 /// The lines that were counted so far.
-fn counted(home: &Home) -> Vec<String> {
+fn counted(home: &TestDir) -> Vec<String> {
     let text = std::fs::read_to_string(home.path().join("counted")).unwrap_or_default();
     text.lines().map(str::to_owned).collect()
 }
 
 /// Everything about a request.
 #[track_caller]
-fn item(home: &Home, id: &str) -> Value {
+fn item(home: &TestDir, id: &str) -> Value {
     run(home, &["approvals", "show", id, "--json"]).json()
 }
 
@@ -201,7 +201,7 @@ fn apr_6_a_part_of_an_id_is_enough_if_it_means_one_request() {
     let begins = |id: &str, count: usize| id.get(..count).expect("32 digits").to_owned();
     assert_eq!(item(&home, &ends(&first))["id"], json!(ids[0]));
     assert_eq!(item(&home, &format!("appr_{second}"))["id"], json!(ids[1]));
-    // The first digits are those of the time, which whoever asks at that time has too.
+    // The first digits are those of the time, which a request made at that time has too.
     let ran = run(&home, &["approvals", "approve", &begins(&first, 16)]);
     assert!(ran.code == 2 && ran.stderr.contains("there is no request"), "{ran:?}");
     for (typed, words) in [
@@ -222,7 +222,7 @@ fn apr_6_a_part_of_an_id_is_enough_if_it_means_one_request() {
 #[test]
 fn apr_1_requests_are_listed_by_state_and_project() {
     let rules = "requiresApprovalTools: [test__count]";
-    let home = Home::with_test_tools().config(&format!(
+    let home = TestDir::with_test_tools().config(&format!(
         "approvals: {{ {rules} }}\nprojects: {{ other: {{ workspace: other, approvals: {{ {rules} }} }} }}\n"
     ));
     home.write("other/.keep", "");

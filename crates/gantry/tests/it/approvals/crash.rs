@@ -1,7 +1,7 @@
 //! Killed at any moment between request, decision, execution and reply: no approved call is lost, none runs twice, and
-//! what nobody can know is called unknown.
+//! what cannot be known is called unknown.
 //!
-//! Callers and approvers work against one home while its server is killed and started again. What they were told is
+//! Callers and approvers work against one home while its server is killed and started again. What they were answered is
 //! written down in a book outside of Gantry, and in the end held against the approvals, the ledger and the effects.
 
 mod book;
@@ -13,7 +13,7 @@ mod trial;
 use super::held::{Held, all, approve, decide, hold, is_over, key, line, over, text, verified};
 use book::Book;
 use cast::{Life, approver, caller};
-use gantry_testkit::{Home, Server, long};
+use gantry_testkit::{Server, TestDir, long};
 use serde_json::json;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -51,7 +51,7 @@ impl Dice {
         self.0 % limit
     }
 
-    /// Dice for somebody else.
+    /// Dice for another thread.
     fn another(&mut self) -> Self {
         Self(self.below(u64::MAX) | 1)
     }
@@ -70,11 +70,11 @@ enum Moment {
     Decided,
     /// While an approved call runs.
     Executing,
-    /// When a request was sent and nobody has read the reply.
+    /// When a request was sent and its reply is not read.
     AskedUnread,
-    /// When a decision was sent and nobody has read the reply.
+    /// When a decision was sent and its reply is not read.
     DecidedUnread,
-    /// In order: it is told to stop.
+    /// In order: it is asked to stop.
     ChangeNotice,
 }
 
@@ -92,7 +92,7 @@ const MOMENTS: [Moment; 9] = [
 
 impl Moment {
     /// Waits for it.
-    fn wait(self, cycle: usize, life: &Life<'_>, home: &Home, server: &Server, dice: &mut Dice) {
+    fn wait(self, cycle: usize, life: &Life<'_>, home: &TestDir, server: &Server, dice: &mut Dice) {
         let begun = Instant::now();
         let until = |reached: &dyn Fn() -> bool| {
             while !reached() && begun.elapsed() < LATEST {
@@ -135,7 +135,7 @@ fn ask(life: &Life<'_>, server: &Server, text: &str) -> Held {
 }
 
 /// Gets a slow call approved, and waits until it runs.
-fn execute(cycle: usize, life: &Life<'_>, home: &Home, server: &Server, dice: &mut Dice) {
+fn execute(cycle: usize, life: &Life<'_>, home: &TestDir, server: &Server, dice: &mut Dice) {
     let file = format!("slow-c{cycle}");
     life.book.begin(&file);
     let arguments = json!({ "file": file, "ms": 20 + dice.below(200) });
@@ -165,7 +165,7 @@ fn send_unread(server: &Server, path: &str, body: &str) {
 }
 
 /// One life of the server, from its start to its sudden end.
-fn cycle(home: &Home, cycle: usize, book: &Book, keys: &[String], dice: &mut Dice) {
+fn cycle(home: &TestDir, cycle: usize, book: &Book, keys: &[String], dice: &mut Dice) {
     let server = home.serve();
     let life = Life::new(server.address, book);
     let moment = MOMENTS[cycle % MOMENTS.len()];
@@ -210,7 +210,7 @@ fn apr_4_heavy_killed_at_any_moment_no_approved_call_is_lost_and_none_runs_twice
     let seed = seed.unwrap_or(0x5DEE_CE66_D1CE_4E5B);
     let cycles = if long() { CYCLES_LONG } else { CYCLES };
     eprintln!("seed {seed} (GANTRY_TEST_SEED), {cycles} cycles");
-    let home = Home::with_test_tools().config(CONFIG);
+    let home = TestDir::with_test_tools().config(CONFIG);
     let keys: Vec<String> = {
         let server = home.serve();
         (0..APPROVERS).map(|n| key(&server, "approver", &format!("approver-{n}"), &json!({}))).collect()

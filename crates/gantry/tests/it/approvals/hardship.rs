@@ -8,7 +8,7 @@ use super::held::{Held, item};
 use gantry_testkit::Server;
 use serde_json::Value;
 
-/// Waits so many seconds for a call, as whoever made it, and says how it stands then.
+/// Waits so many seconds for a call, as its caller, and says how it stands then.
 #[track_caller]
 fn wait(server: &Server, held: &Held, seconds: u64) -> Value {
     let answer = server.get(&format!("/api/v1/calls/{}?wait={seconds}", held.call));

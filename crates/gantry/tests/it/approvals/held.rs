@@ -1,7 +1,7 @@
 //! Calls that wait, people with keys, and what is on record of both: what the tests of the hard promises share.
 
 use gantry_testkit::server::{Answer, send};
-use gantry_testkit::{Home, Server};
+use gantry_testkit::{Server, TestDir};
 use http::Method;
 use serde_json::{Value, json};
 
@@ -30,7 +30,7 @@ impl Held {
     }
 }
 
-/// A call, as whoever sends this key, or as nobody in particular.
+/// A call, with this key or without one.
 #[track_caller]
 pub(super) fn call(server: &Server, key: Option<&str>, body: &Value) -> Answer {
     ask(server, key, Method::POST, "/api/v1/calls", body)
@@ -48,7 +48,7 @@ pub(super) fn line(text: &str) -> Value {
 }
 
 /// The lines that were counted.
-pub(super) fn lines(home: &Home) -> Vec<String> {
+pub(super) fn lines(home: &TestDir) -> Vec<String> {
     let text = std::fs::read_to_string(home.path().join("counted")).unwrap_or_default();
     text.lines().map(str::to_owned).collect()
 }
@@ -75,7 +75,7 @@ pub(super) fn key(server: &Server, role: &str, name: &str, more: &Value) -> Stri
     text(&made.json()["key"])
 }
 
-/// Decides, as whoever has this key.
+/// Decides, with this key.
 #[track_caller]
 pub(super) fn decide(server: &Server, key: &str, held: &Held, body: &Value) -> Answer {
     ask(server, Some(key), Method::POST, &held.path("decision"), body)

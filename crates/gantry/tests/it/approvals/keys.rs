@@ -6,7 +6,7 @@ mod places;
 
 use super::api::{code, count, counted, decide, delete, get, held, home, ids, over, post};
 use gantry_egress::LocalServer;
-use gantry_testkit::{Home, Server};
+use gantry_testkit::{Server, TestDir};
 use serde_json::{Value, json};
 
 /// Makes a key; the text of it.
@@ -47,7 +47,7 @@ fn apr_7_an_agents_key_decides_nothing_by_any_door() {
     for path in ["/api/v1/keys", "/api/v1/audit/verify", "/api/v1/explain", "/api/v1/config"] {
         assert_eq!(code(&get(&agent, path)), refused, "{path}");
     }
-    // It sees its own and nobody else's.
+    // It sees only its own.
     assert_eq!(get(&agent, "/api/v1/approvals").json()["items"][0]["caller"]["principal"], "bot");
     assert_eq!(server.get("/api/v1/approvals").json()["items"], json!([]));
     assert_eq!(code(&server.get(&format!("/api/v1/calls/{call}"))).0, 404);
@@ -55,7 +55,7 @@ fn apr_7_an_agents_key_decides_nothing_by_any_door() {
 }
 
 #[test]
-fn apr_7_nobody_but_the_person_of_the_folder_decides_about_their_own_call() {
+fn apr_7_only_the_person_of_the_folder_decides_about_their_own_call() {
     let home = home("test__count");
     let server = home.serve();
     let anna = make(&server, &json!({ "name": "anna", "role": "approver" }));
@@ -83,7 +83,7 @@ fn apr_7_nobody_but_the_person_of_the_folder_decides_about_their_own_call() {
 
 #[test]
 fn apr_6_a_rule_can_name_who_approves() {
-    let home = Home::with_test_tools()
+    let home = TestDir::with_test_tools()
         .config("approvals: { requiresApprovalTools: [test__count], approvers: { test__count: [anna] } }\n");
     let server = home.serve();
     let anna = make(&server, &json!({ "name": "anna", "role": "approver" }));
@@ -101,7 +101,7 @@ fn apr_6_a_rule_can_name_who_approves() {
 
 #[test]
 fn apr_7_a_key_that_does_not_hold_is_refused_without_a_word_of_why() {
-    let home = Home::new();
+    let home = TestDir::new();
     let server = home.serve();
     let (right, revoked, short) = (
         text(&server, &json!({ "name": "right", "role": "agent" })),
@@ -130,7 +130,7 @@ fn apr_7_a_key_that_does_not_hold_is_refused_without_a_word_of_why() {
 
 #[test]
 fn apr_6_a_key_is_taken_by_its_scheme_however_that_is_written() {
-    let home = Home::new();
+    let home = TestDir::new();
     let server = home.serve();
     let key = text(&server, &json!({ "name": "anna", "role": "approver" }));
     let sent =
@@ -165,7 +165,7 @@ fn apr_7_what_was_granted_to_a_key_or_by_it_ends_with_it() {
     }
     let left = server.get_as_admin("/api/v1/grants").json();
     assert_eq!(left["items"], json!([]));
-    // Nor has somebody else with the name of an approver what that one gave.
+    // Nor does another person with the name of an approver have what that one granted.
     make(&server, &json!({ "name": "anna", "role": "approver" }));
     held(&server, "test__count", &count("nobody"));
     assert_eq!(counted(&home), ["to bot", "by anna"]);
@@ -173,7 +173,7 @@ fn apr_7_what_was_granted_to_a_key_or_by_it_ends_with_it() {
 
 #[test]
 fn apr_7_a_key_is_shown_once_and_outlives_the_process() {
-    let home = Home::new();
+    let home = TestDir::new();
     let server = home.serve();
     let key = text(&server, &json!({ "name": "ci.bot-1", "role": "agent" }));
     let secret = key.rsplit('_').next().expect("a secret").to_owned();
@@ -195,7 +195,7 @@ fn apr_7_a_key_is_shown_once_and_outlives_the_process() {
 
 #[test]
 fn apr_7_a_key_that_makes_no_sense_is_not_made() {
-    let home = Home::new();
+    let home = TestDir::new();
     let server = home.serve();
     for key in [
         json!({ "role": "agent" }),

@@ -15,7 +15,7 @@ mod withdrawn;
 use super::api;
 use crate::mcp_sdks::{Door, PYTHON, Sdk, TYPESCRIPT_1, TYPESCRIPT_2};
 use gantry_testkit::server::Answer;
-use gantry_testkit::{Home, Server};
+use gantry_testkit::{Server, TestDir};
 use serde_json::{Value, json};
 
 /// The tool that waits for a person; what it does is a line in a file.
@@ -38,7 +38,7 @@ fn clients() -> impl Iterator<Item = (Sdk, &'static str)> {
 /// A Gantry in which calls wait for a person, serving.
 struct Gate {
     server: Server,
-    home: Home,
+    home: TestDir,
 }
 
 impl Gate {
@@ -47,7 +47,7 @@ impl Gate {
         Self::at(home(more))
     }
 
-    fn at(home: Home) -> Self {
+    fn at(home: TestDir) -> Self {
         Self { server: home.serve(), home }
     }
 
@@ -110,8 +110,8 @@ impl Gate {
 }
 
 /// A home with the usual rule, and more about approvals.
-fn home(more: &str) -> Home {
-    Home::with_test_tools().config(&format!("approvals: {{ {RULE}, {more} }}\n"))
+fn home(more: &str) -> TestDir {
+    TestDir::with_test_tools().config(&format!("approvals: {{ {RULE}, {more} }}\n"))
 }
 
 /// A step that adds a line to the file.

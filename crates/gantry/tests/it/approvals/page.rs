@@ -5,7 +5,7 @@ mod browser;
 use super::api::{code, count, counted, decide, get, held, home, ids, over, post};
 use super::keys::text;
 use browser::Browser;
-use gantry_testkit::Home;
+use gantry_testkit::TestDir;
 use http::Method;
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ fn shown<'a>(seen: &'a Value, id: &str) -> &'a str {
 }
 
 #[test]
-fn apr_6_the_page_holds_nothing_and_obeys_nobody_else() {
+fn apr_6_the_page_holds_nothing_and_obeys_no_other_page() {
     let home = home("test__count");
     let server = home.serve();
     let (_, approval) = held(&server, "test__count", &count("secret-text"));
@@ -143,7 +143,7 @@ fn apr_3_a_person_edits_the_arguments_on_the_page() {
 }
 
 #[test]
-fn apr_6_the_page_shows_what_somebody_else_decided_meanwhile() {
+fn apr_6_the_page_shows_what_another_approver_decided_meanwhile() {
     let home = home("test__count");
     let server = home.serve();
     let key = text(&server, &json!({ "name": "anna", "role": "approver" }));
@@ -156,7 +156,7 @@ fn apr_6_the_page_shows_what_somebody_else_decided_meanwhile() {
     let seen = browser.see("#state", "Denied");
     assert!(shown(&seen, "outcome").contains("Denied by person (http)"), "{seen}");
     assert!(shown(&seen, "outcome").contains("too risky"), "{seen}");
-    // One who comes too late is told so.
+    // A decision that comes too late is answered so.
     let (_, approval) = held(&server, "test__count", &count("b"));
     browser.enter_deaf(&format!("/approvals/{approval}"), &key);
     browser.see("#state", "Waiting for a decision");
@@ -194,7 +194,7 @@ fn apr_6_the_page_shows_no_more_than_the_key_may_see() {
 
 #[test]
 fn apr_8_the_page_lists_what_waits_for_its_time_and_lets_it_be_stopped() {
-    let home = Home::with_test_tools().config(
+    let home = TestDir::with_test_tools().config(
         "approvals: { requiresApprovalTools: [test__echo], toolSpecificDelays: { test__count: 3600000 } }\n",
     );
     let server = home.serve();
@@ -225,7 +225,7 @@ fn apr_8_the_page_lists_what_waits_for_its_time_and_lets_it_be_stopped() {
 
 #[test]
 fn apr_6_the_page_says_why_a_decision_came_to_nothing() {
-    let home = Home::with_test_tools().config(
+    let home = TestDir::with_test_tools().config(
         r"
 policies: [{ name: mine, tools: [test__count], decide: ask, approvers: [ann] }]
 approvals: { requiresApprovalTools: [test__count], approvers: { test__count: [ben] } }

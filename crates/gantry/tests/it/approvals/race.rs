@@ -5,7 +5,7 @@ mod sides;
 
 use super::held::{Held, call, item, key, lines, over, record, text};
 use crate::passthrough::{Door, Talk};
-use gantry_testkit::{Connection, Home, Server};
+use gantry_testkit::{Connection, Server, TestDir};
 use serde_json::{Value, json};
 use sides::{Side, Word};
 use std::sync::Barrier;
@@ -27,13 +27,13 @@ const KEYS: usize = 9;
 /// How long a request waits for a decision.
 const TIMEOUT: Duration = Duration::from_millis(600);
 
-fn home() -> Home {
+fn home() -> TestDir {
     let approvals = json!({
         "requiresApprovalTools": ["test__count"],
         "approvalTimeoutMs": TIMEOUT.as_millis(),
         "delivery": "form",
     });
-    Home::with_test_tools().config(&json!({ "approvals": approvals }).to_string())
+    TestDir::with_test_tools().config(&json!({ "approvals": approvals }).to_string())
 }
 
 /// The number of the call of a client that has said hello.
@@ -46,7 +46,7 @@ struct Asked {
 }
 
 /// Makes a call: every other one by a client whose person is asked by a form.
-fn ask(home: &Home, server: &Server, round: usize) -> Asked {
+fn ask(home: &TestDir, server: &Server, round: usize) -> Asked {
     let arguments = super::held::line(&format!("round-{round}"));
     if round.is_multiple_of(2) {
         let held = Held::of(&call(server, None, &json!({ "tool": "test__count", "arguments": arguments })));
@@ -63,7 +63,7 @@ fn ask(home: &Home, server: &Server, round: usize) -> Asked {
 /// Who has a small start in a round, so that each of them is the first in some.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Start {
-    /// Nobody.
+    /// No caller.
     None,
     /// Commands, which take a while to start.
     Commands,
@@ -78,8 +78,8 @@ const STARTS: [Start; 4] = [Start::None, Start::Commands, Start::Form, Start::Ti
 /// How long a command takes to start, roughly.
 const COMMAND: Duration = Duration::from_millis(40);
 
-/// What a hundred were told, and how the approval stands then.
-fn decide(home: &Home, server: &Server, keys: &[String], round: usize, sides: &mut [Connection]) -> Value {
+/// What a hundred were answered, and how the approval stands then.
+fn decide(home: &TestDir, server: &Server, keys: &[String], round: usize, sides: &mut [Connection]) -> Value {
     let Asked { held, asking } = ask(home, server, round);
     let first = STARTS[round / 2 % STARTS.len()];
     if first == Start::Time {
@@ -91,10 +91,10 @@ fn decide(home: &Home, server: &Server, keys: &[String], round: usize, sides: &m
     let commands_first = matches!(first, Start::Commands | Start::Time);
     let at_the_start = sides.len() + 2 + if commands_first { 0 } else { BY_COMMAND };
     let (all, start) = (&held, &Barrier::new(at_the_start));
-    let told: Vec<Word> = thread::scope(|scope| {
-        let mut told = Vec::new();
+    let outcome: Vec<Word> = thread::scope(|scope| {
+        let mut outcome = Vec::new();
         for n in 0..BY_COMMAND {
-            told.push(scope.spawn(move || {
+            outcome.push(scope.spawn(move || {
                 if !commands_first {
                     start.wait();
                 }
@@ -103,7 +103,7 @@ fn decide(home: &Home, server: &Server, keys: &[String], round: usize, sides: &m
         }
         for (n, connection) in sides.iter_mut().enumerate() {
             let side = Side::of(n, keys);
-            told.push(scope.spawn(move || {
+            outcome.push(scope.spawn(move || {
                 start.wait();
                 side.say(connection, all)
             }));
@@ -128,17 +128,17 @@ fn decide(home: &Home, server: &Server, keys: &[String], round: usize, sides: &m
             thread::sleep(COMMAND);
         }
         start.wait();
-        told.into_iter().map(|told| told.join().expect("an answer")).collect()
+        outcome.into_iter().map(|outcome| outcome.join().expect("an answer")).collect()
     });
     let stands = over(server, &held);
-    judge(&stands, &told);
+    judge(&stands, &outcome);
     stands
 }
 
-/// One decision stands, and everybody else was told which.
-fn judge(stands: &Value, told: &[Word]) {
+/// One decision stands, and all others were answered which.
+fn judge(stands: &Value, outcome: &[Word]) {
     let mut winners = Vec::new();
-    for word in told {
+    for word in outcome {
         match word {
             Word::Mine(name) => winners.push(name.clone()),
             Word::Late(shown) => {

@@ -1,12 +1,12 @@
 //! What makes a call wait, and for how long: rules per tool, costs, delays by effect, and the same call again.
 
 use super::held::{Held, approve, hold, item, line, lines, over};
-use gantry_testkit::Home;
+use gantry_testkit::TestDir;
 use serde_json::json;
 
 #[test]
 fn apr_2_a_rule_per_tool_asks_depending_on_the_arguments() {
-    let home = Home::with_test_tools()
+    let home = TestDir::with_test_tools()
         .config("approvals: { toolRules: { test__count: \"args.text.startsWith('x')\" } }\n");
     let server = home.serve();
     assert_eq!(server.call("test__count", &line("free")).json()["ok"], true);
@@ -17,7 +17,7 @@ fn apr_2_a_rule_per_tool_asks_depending_on_the_arguments() {
 
 #[test]
 fn apr_8_effects_and_estimated_costs_delay_a_call_and_make_it_ask() {
-    let home = Home::with_test_tools().config(
+    let home = TestDir::with_test_tools().config(
         r"
 approvals:
   effectDelays: { write: 100 }
@@ -43,7 +43,7 @@ approvals:
 
 #[test]
 fn apr_1_without_automatic_rejection_a_call_waits_on() {
-    let home = Home::with_test_tools().config(
+    let home = TestDir::with_test_tools().config(
         "approvals: { requiresApprovalTools: [test__count], approvalTimeoutMs: 1000, autoRejectOnTimeout: false }\n",
     );
     let server = home.serve();
@@ -55,7 +55,7 @@ fn apr_1_without_automatic_rejection_a_call_waits_on() {
 
 #[test]
 fn apr_5_the_same_call_again_after_an_approved_change_gets_its_outcome_and_runs_nothing() {
-    let home = Home::new();
+    let home = TestDir::new();
     home.write("a.txt", "old");
     home.write("b.txt", "old");
     let server = home.serve();
@@ -66,7 +66,7 @@ fn apr_5_the_same_call_again_after_an_approved_change_gets_its_outcome_and_runs_
         let held = hold(&server, None, tool, &arguments);
         approve(&server, &held);
         assert_eq!(over(&server, &held)["state"], "COMPLETED_SUCCESS");
-        // The file is another now, or gone; the request is the same, and nobody was given its outcome yet.
+        // The file is another now, or gone; the request is the same, and its outcome was not given to a caller yet.
         let again = server.call(tool, &arguments).json();
         assert_eq!((&again["ok"], &again["id"]), (&json!(true), &json!(held.call)), "{tool}: {again}");
     }

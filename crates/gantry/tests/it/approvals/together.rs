@@ -2,22 +2,22 @@
 
 use super::held::{Held, approve, ask, call, hold, item, line, lines, over, record, text};
 use crate::passthrough::{Door, Talk};
-use gantry_testkit::{Home, Server};
+use gantry_testkit::{Server, TestDir};
 use http::Method;
 use serde_json::{Value, json};
 
 /// The tool that takes its time, and says in a file that it has begun and that it has ended.
 const SLOW: &str = "test__slow_write";
 
-/// Longer than anybody waits.
+/// Longer than any caller waits.
 const FOREVER: u64 = 600_000;
 
-fn home(more: &Value) -> Home {
+fn home(more: &Value) -> TestDir {
     let mut approvals = json!({ "requiresApprovalTools": ["test__slow_write", "test__count"] });
     for (name, value) in more.as_object().into_iter().flatten() {
         approvals[name] = value.clone();
     }
-    Home::with_test_tools().config(&json!({ "approvals": approvals }).to_string())
+    TestDir::with_test_tools().config(&json!({ "approvals": approvals }).to_string())
 }
 
 fn slow(ms: u64) -> Value {
@@ -37,7 +37,7 @@ fn pending(server: &Server) -> Held {
 
 /// Says yes, and waits until it runs.
 #[track_caller]
-fn begin(home: &Home, server: &Server, held: &Held) {
+fn begin(home: &TestDir, server: &Server, held: &Held) {
     approve(server, held);
     server.eventually("it has begun", || lines(home) == ["begun"]);
 }
@@ -47,7 +47,7 @@ fn waiting(server: &Server, ms: u64) -> (Talk, u64) {
     let mut client = Talk::legacy_with(Door::Http(server, "/mcp"), &json!({}));
     let params = json!({ "name": SLOW, "arguments": slow(ms), "_meta": { "progressToken": "p" } });
     let id = client.begin("tools/call", &params.to_string());
-    // It is told that it waits, so it does.
+    // It is answered that the call waits, so it does.
     client.hear("notifications/progress");
     (client, id)
 }
@@ -80,7 +80,7 @@ fn apr_7_one_who_waits_alone_and_withdraws_a_call_that_runs_stops_it() {
 }
 
 #[test]
-fn apr_5_who_makes_the_call_that_runs_already_is_told_so() {
+fn apr_5_a_repeated_call_that_runs_already_is_answered_so() {
     let home = home(&json!({}));
     let server = home.serve();
     let held = hold(&server, None, SLOW, &slow(FOREVER));
@@ -88,9 +88,9 @@ fn apr_5_who_makes_the_call_that_runs_already_is_told_so() {
     let again = call(&server, None, &json!({ "tool": SLOW, "arguments": slow(FOREVER) }));
     let reply = again.json();
     assert_eq!((again.status, &reply["state"], &reply["id"]), (202, &json!("EXECUTING"), &json!(held.call)));
-    let told = text(&reply["error"]["message"]);
-    assert!(told.contains(&format!("was approved and runs as {}", held.id)), "{reply}");
-    assert!(!told.contains("Nothing was run"), "{reply}");
+    let outcome = text(&reply["error"]["message"]);
+    assert!(outcome.contains(&format!("was approved and runs as {}", held.id)), "{reply}");
+    assert!(!outcome.contains("Nothing was run"), "{reply}");
     assert_eq!(reply["extras"]["effect"], "possible", "{reply}");
     assert_eq!(lines(&home), ["begun"]);
 }
@@ -113,7 +113,7 @@ fn apr_7_a_run_that_is_canceled_takes_with_it_what_another_process_was_asked_for
 }
 
 /// A client of the person of the folder that can show forms, and can do more.
-fn person(home: &Home, elicitation: &Value) -> Talk {
+fn person(home: &TestDir, elicitation: &Value) -> Talk {
     Talk::legacy_with(Door::Stdio(home, &[]), &json!({ "elicitation": elicitation }))
 }
 

@@ -1,24 +1,24 @@
-//! Servers that are not there: what `tools`, `call`, `doctor` and `mcp` say about them to a person, and to nobody else.
+//! Servers that are not there: what `tools`, `call`, `doctor` and `mcp` say about them to a person, and to no program.
 
 use super::run;
-use gantry_testkit::Home;
+use gantry_testkit::TestDir;
 use gantry_testkit::faulty::Faulty;
 use serde_json::{Value, json};
 
 /// A program that is not there.
-const NOBODY: &str = "gantry-no-such-program";
+const MISSING_PROGRAM: &str = "gantry-no-such-program";
 
 /// A server that works, one whose program is missing, one that wants a variable, one that is switched off.
-fn home() -> Home {
+fn home() -> TestDir {
     let token = json!({ "TOKEN": "${NO_SUCH_TOKEN}" });
     let servers = json!({
         "good": { "command": Faulty::program() },
-        "missing": { "command": NOBODY },
+        "missing": { "command": MISSING_PROGRAM },
         "novar": { "command": "x", "env": token },
         "silent": { "command": "x", "enabled": false },
     });
     let agents = json!({ "reader": { "tools": ["read_*"] } });
-    Home::new().config(&json!({ "mcpServers": servers, "agents": agents }).to_string())
+    TestDir::new().config(&json!({ "mcpServers": servers, "agents": agents }).to_string())
 }
 
 #[test]
@@ -33,7 +33,10 @@ fn nam_6_only_the_command_line_says_that_a_tool_may_be_missing_with_its_server()
     assert!(called.stderr.contains("server silent is switched off"), "{called:?}");
     assert!(!called.stdout.contains("switched off"), "{called:?}");
     // Any server whose names are unchanged may have had it.
-    home.write("gantry.yaml", &format!("mcpServers: {{ bare: {{ command: {NOBODY}, prefix: false }} }}\n"));
+    home.write(
+        "gantry.yaml",
+        &format!("mcpServers: {{ bare: {{ command: {MISSING_PROGRAM}, prefix: false }} }}\n"),
+    );
     let called = run(&home, &["call", "anything"]);
     assert!(called.stderr.contains("server bare is down; see gantry doctor anything"), "{called:?}");
     // A model learns nothing of it.
@@ -48,9 +51,9 @@ fn a_list_of_tools_names_the_servers_that_are_missing_in_it() {
     for args in [["tools"].as_slice(), &["tools", "--json"], &["tools", "--format", "mcp"]] {
         let ran = run(&home, args);
         assert_eq!(ran.code, 0, "{ran:?}");
-        let told: Vec<&str> = ran.stderr.lines().collect();
+        let outcome: Vec<&str> = ran.stderr.lines().collect();
         assert_eq!(
-            told,
+            outcome,
             [
                 "server missing is down; see gantry doctor missing",
                 "server novar is switched off; see gantry doctor novar"
@@ -74,9 +77,12 @@ fn obs_4_the_doctor_explains_a_server() {
     assert!(good.stdout.contains("protocol 2025-11-25") && good.stdout.contains(" tools"), "{good:?}");
     let missing = explained("missing");
     assert_eq!(missing.code, 1, "{missing:?}");
-    for words in
-        ["missing ● red: down since", "never started", NOBODY, "look again with gantry doctor missing"]
-    {
+    for words in [
+        "missing ● red: down since",
+        "never started",
+        MISSING_PROGRAM,
+        "look again with gantry doctor missing",
+    ] {
         assert!(missing.stdout.contains(words), "{words}: {missing:?}");
     }
     let novar = explained("novar");
@@ -88,7 +94,7 @@ fn obs_4_the_doctor_explains_a_server() {
     let report = run(&home, &["doctor", "missing", "--json"]);
     assert_eq!((report.code, &report.json()["health"]), (1, &json!("bad")), "{report:?}");
     assert!(report.json()["advice"].as_array().is_some_and(|advice| !advice.is_empty()), "{report:?}");
-    // A tool that can be called is what is meant first.
+    // A tool that can be called is what is taken first.
     let tool = explained("read_file");
     assert!(tool.code == 0 && tool.stdout.starts_with("read_file can be called"), "{tool:?}");
 }
@@ -116,7 +122,7 @@ fn obs_4_the_doctor_advises_only_what_works_here() {
 #[test]
 fn an_unknown_agent_is_refused_before_anything_is_spoken() {
     let home = home();
-    let refused = |home: &Home| {
+    let refused = |home: &TestDir| {
         let ran = run(home, &["mcp", "--agent", "nobody"]);
         assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{ran:?}");
         assert!(ran.stderr.contains("there is no agent \"nobody\"; configured: reader"), "{ran:?}");
@@ -125,7 +131,7 @@ fn an_unknown_agent_is_refused_before_anything_is_spoken() {
     refused(&home);
     let server = home.serve();
     refused(&home);
-    // What the running Gantry has counts, whatever the file says by now.
+    // What the running Gantry has counts, not what the file says by now.
     home.write("gantry.yaml", "agents: {}\n");
     let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
     let ran = home.run_with_input(["mcp", "--agent", "reader"], &format!("{ping}\n"));
@@ -139,8 +145,8 @@ fn an_unknown_agent_is_refused_before_anything_is_spoken() {
 #[test]
 fn obs_2_every_event_has_something_to_say() {
     let traced = json!({ "command": Faulty::program(), "traceMCP": true });
-    let servers = json!({ "good": traced, "missing": { "command": NOBODY } });
-    let home = Home::new().config(&json!({ "mcpServers": servers }).to_string());
+    let servers = json!({ "good": traced, "missing": { "command": MISSING_PROGRAM } });
+    let home = TestDir::new().config(&json!({ "mcpServers": servers }).to_string());
     let server = home.serve();
     server.eventually("the tool is there", || server.call("good__grow", &json!({})).json()["ok"] == true);
     server.eventually("it has grown", || server.call("good__grown_1", &json!({})).json()["ok"] == true);
@@ -151,15 +157,15 @@ fn obs_2_every_event_has_something_to_say() {
     let spoken = home.run_with_input(["mcp"], &format!("{hello}\n{started}\n{read}\n"));
     assert_eq!(spoken.code, 0, "{spoken:?}");
     let ran = run(&home, &["events"]);
-    let told = |kind: &str| -> Vec<String> {
+    let outcome = |kind: &str| -> Vec<String> {
         let of = |line: &&str| line.split_whitespace().nth(1) == Some(kind);
         ran.stdout.lines().filter(of).map(str::to_owned).collect()
     };
     let any = |kind: &str, words: &str| {
-        assert!(told(kind).iter().any(|line| line.contains(words)), "{kind}: {:?}", told(kind));
+        assert!(outcome(kind).iter().any(|line| line.contains(words)), "{kind}: {:?}", outcome(kind));
     };
     any("server_up", " tools, protocol 2025-11-25");
-    any("server_down", NOBODY);
+    any("server_down", MISSING_PROGRAM);
     any("tools_changed", "good added good__grown_1");
     any("mcp_frame", "good → {");
     any("mcp_frame", "good ← {");

@@ -1,14 +1,14 @@
 //! What is on record: `gantry audit`, `gantry runs`, `gantry events`.
 
 use super::run;
-use gantry_testkit::Home;
+use gantry_testkit::TestDir;
 use serde_json::json;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Command, Stdio};
 
 /// A home in which a call succeeded, one failed and one was refused.
-fn used() -> Home {
-    let home = Home::new();
+fn used() -> TestDir {
+    let home = TestDir::new();
     home.call("write_file", &json!({ "path": "a.txt", "content": "a" }));
     home.call("read_file", &json!({ "path": "none" }));
     home.call("delete_file", &json!({ "path": "a.txt" }));
@@ -35,7 +35,7 @@ fn obs_3_the_audit_table_tells_who_called_what_and_how_it_ended() {
 }
 
 #[test]
-fn obs_3_the_audit_trail_is_filtered_by_tool_state_time_and_number() {
+fn obs_3_the_audit_log_is_filtered_by_tool_state_time_and_number() {
     let home = used();
     let tools = |filter: &[&str]| {
         let args: Vec<_> = ["audit", "--json"].iter().chain(filter).copied().collect();
@@ -58,7 +58,7 @@ fn obs_3_the_audit_trail_is_filtered_by_tool_state_time_and_number() {
 /// The database of a data folder of the version before chains of nodes.
 const OLD: &str = include_str!("../../../../gantry-store/tests/it/data/schema_3.sql");
 
-fn sql(home: &Home, script: &str) {
+fn sql(home: &TestDir, script: &str) {
     let program = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.executescript(sys.stdin.read()); c.commit()";
     let mut python = Command::new("python3");
     python.args(["-c", program]).arg(home.path().join(".gantry/gantry.db")).stdin(Stdio::piped());
@@ -69,10 +69,10 @@ fn sql(home: &Home, script: &str) {
 
 #[test]
 fn cal_16_a_data_folder_of_an_older_version_opens_goes_on_and_verifies() {
-    let home = Home::new();
+    let home = TestDir::new();
     std::fs::create_dir_all(home.path().join(".gantry")).expect("the data folder");
     sql(&home, OLD);
-    let entries = |ran: &gantry_testkit::Ran| ran.json()["entries"].as_u64().expect("a number");
+    let entries = |ran: &gantry_testkit::CommandOutput| ran.json()["entries"].as_u64().expect("a number");
     let before = entries(&run(&home, &["audit", "verify", "--json"]));
     let listed = run(&home, &["audit", "--json"]).json().as_array().expect("calls").len();
     assert!(before > 0 && listed > 0, "{before} {listed}");
@@ -93,7 +93,7 @@ fn cal_16_a_data_folder_of_an_older_version_opens_goes_on_and_verifies() {
 }
 
 #[test]
-fn obs_3_the_audit_trail_proves_itself_whole() {
+fn obs_3_the_audit_log_proves_itself_whole() {
     let home = used();
     let ran = run(&home, &["audit", "verify"]);
     assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
@@ -104,8 +104,8 @@ fn obs_3_the_audit_trail_proves_itself_whole() {
 }
 
 #[test]
-fn an_empty_trail_is_said_to_be_empty() {
-    let home = Home::new();
+fn an_empty_audit_log_is_said_to_be_empty() {
+    let home = TestDir::new();
     for args in [["audit"], ["runs"]] {
         let ran = run(&home, &args);
         assert_eq!((ran.code, ran.stdout.as_str()), (0, ""));
@@ -140,7 +140,7 @@ fn cal_13_a_run_is_listed_and_shown_as_a_tree() {
 
 #[test]
 fn cal_12_cancelling_a_run_ends_its_calls() {
-    let home = Home::with_test_tools();
+    let home = TestDir::with_test_tools();
     let server = home.serve();
     let mut waiting = home
         .command(["call", "test__sleep", r#"{"ms": 600000}"#, "--json"])
@@ -194,12 +194,12 @@ fn obs_2_events_without_a_server_are_what_the_ledger_remembers() {
 
 #[test]
 fn obs_2_following_events_shows_a_call_that_is_made_meanwhile() {
-    let home = Home::new();
+    let home = TestDir::new();
     let server = home.serve();
     let mut following =
         home.command(["events", "--follow"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(following.stdout.take().unwrap()).lines();
-    // The first call may come before the follower has arrived; it is told of it all the same.
+    // The first call may come before the follower has arrived; it is printed all the same.
     let first = server.call("list_directory", &json!({ "path": "." }));
     assert_eq!(first.status, 200);
     let mut until = |what: &str| {
@@ -217,7 +217,7 @@ fn obs_2_following_events_shows_a_call_that_is_made_meanwhile() {
 
 #[test]
 fn obs_2_without_following_the_server_tells_what_happened_and_the_command_ends() {
-    let home = Home::new();
+    let home = TestDir::new();
     let server = home.serve();
     server.call("list_directory", &json!({ "path": "." }));
     let ran = run(&home, &["events", "--json"]);

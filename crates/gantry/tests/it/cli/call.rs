@@ -1,12 +1,12 @@
 //! `gantry call`: where arguments come from, what a reply looks like, and who does the work.
 
 use super::{held, run};
-use gantry_testkit::Home;
+use gantry_testkit::TestDir;
 use serde_json::{Value, json};
 
 #[test]
 fn data_goes_to_stdout_and_talk_to_stderr() {
-    let home = Home::new();
+    let home = TestDir::new();
     home.write("a.txt", "a");
     let done = run(&home, &["call", "write_file", r#"{"path": "b.txt", "content": "b"}"#]);
     assert_eq!((done.json(), done.stderr.as_str()), (json!({ "path": "b.txt", "size": 1 }), ""));
@@ -25,7 +25,7 @@ fn data_goes_to_stdout_and_talk_to_stderr() {
 
 #[test]
 fn cal_3_a_reply_as_json_has_the_fields_of_the_specification() {
-    let home = Home::new();
+    let home = TestDir::new();
     home.write("a.txt", "a");
     let done = run(&home, &["call", "read_file", r#"{"path": "a.txt"}"#, "--json"]);
     let reply = done.json();
@@ -47,7 +47,7 @@ fn cal_3_a_reply_as_json_has_the_fields_of_the_specification() {
 
 #[test]
 fn arguments_come_from_the_command_line_from_a_file_or_from_standard_input() {
-    let home = Home::new();
+    let home = TestDir::new();
     home.write("a.txt", "a");
     home.write("arguments.json", "\n{ \"path\": \"a.txt\" }\n");
     for (args, input) in [
@@ -68,7 +68,7 @@ fn arguments_come_from_the_command_line_from_a_file_or_from_standard_input() {
 
 #[test]
 fn arguments_that_cannot_be_read_are_wrong_usage_and_nothing_is_called() {
-    let home = Home::new();
+    let home = TestDir::new();
     std::fs::write(home.path().join("latin1.json"), b"{\"path\": \"\xe4\"}").unwrap();
     for (arguments, word) in [
         ("{path: a.txt}", "not JSON"),
@@ -95,7 +95,7 @@ fn arguments_that_cannot_be_read_are_wrong_usage_and_nothing_is_called() {
 
 #[test]
 fn nam_6_an_unknown_tool_is_answered_with_the_closest_names_that_the_caller_may_see() {
-    let home = Home::new().config("agents: { reader: { tools: [\"read_*\", \"list_directory\"] } }\n");
+    let home = TestDir::new().config("agents: { reader: { tools: [\"read_*\", \"list_directory\"] } }\n");
     let ran = run(&home, &["call", "raed_file"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (1, ""));
     assert!(
@@ -105,7 +105,7 @@ fn nam_6_an_unknown_tool_is_answered_with_the_closest_names_that_the_caller_may_
     let unknown = run(&home, &["call", "wrote_file", "{}", "--agent", "reader"]);
     assert!(!unknown.stderr.contains("write_file"), "it tells what is hidden: {unknown:?}");
     // A tool that is hidden is answered exactly like one that is not there.
-    let bare = Home::new().config(
+    let bare = TestDir::new().config(
         "tools: { workspace: { toolsAllowed: [\"read_*\", \"list_directory\"] } }\n\
          agents: { reader: { tools: [\"*\"] } }\n",
     );
@@ -117,7 +117,7 @@ fn nam_6_an_unknown_tool_is_answered_with_the_closest_names_that_the_caller_may_
 
 #[test]
 fn yes_is_recorded_as_the_approval_of_the_person() {
-    let home = Home::new();
+    let home = TestDir::new();
     home.write("a.txt", "old");
     let call = ["call", "write_file", r#"{"path": "a.txt", "content": "new"}"#, "--json"];
     assert_eq!(run(&home, &call).json()["error"]["code"], "APPROVAL_REQUIRED");
@@ -130,7 +130,7 @@ fn yes_is_recorded_as_the_approval_of_the_person() {
         audit.as_array().unwrap().iter().map(|c| (c["state"].clone(), c["decision"].clone())).collect();
     assert_eq!(decisions[0], (json!("COMPLETED_SUCCESS"), json!("approved by person")));
     assert_eq!(decisions[1].0, "PENDING_APPROVAL");
-    // A rule that denies is not a question, so nobody can say yes to it.
+    // A rule that denies is not a question, so it cannot be approved.
     let home = home.config("policies: [{ name: never, tools: [\"*\"], decide: deny, reason: No. }]\n");
     let denied = run(&home, &yes);
     assert_eq!((denied.code, &denied.json()["error"]["code"]), (1, &json!("PERMISSION_DENIED")));
@@ -138,7 +138,7 @@ fn yes_is_recorded_as_the_approval_of_the_person() {
 
 #[test]
 fn a_repeated_idempotency_key_gives_the_first_result_and_runs_nothing() {
-    let home = Home::new();
+    let home = TestDir::new();
     let args =
         ["call", "write_file", r#"{"path": "a.txt", "content": "a"}"#, "--json", "--idempotency-key", "k1"];
     let first = run(&home, &args).json();
@@ -158,7 +158,7 @@ fn a_repeated_idempotency_key_gives_the_first_result_and_runs_nothing() {
 
 #[test]
 fn the_server_on_the_same_data_folder_does_the_work() {
-    let home = Home::new();
+    let home = TestDir::new();
     home.write("a.txt", "a");
     let server = home.serve();
     let before = server.get_as_admin("/api/v1/events?follow=false").text;
@@ -179,7 +179,7 @@ fn the_server_on_the_same_data_folder_does_the_work() {
 
 #[test]
 fn a_server_that_died_is_not_asked() {
-    let home = Home::new();
+    let home = TestDir::new();
     home.write("a.txt", "a");
     let server = home.serve();
     server.kill();
@@ -190,7 +190,7 @@ fn a_server_that_died_is_not_asked() {
 
 #[test]
 fn a_second_server_on_the_same_data_folder_is_refused_and_the_first_is_named() {
-    let home = Home::new();
+    let home = TestDir::new();
     let server = home.serve();
     let ran = run(&home, &["serve", "--bind", "127.0.0.1:0"]);
     assert_eq!(ran.code, 2);

@@ -3,12 +3,12 @@
 use super::run;
 use crate::projects::{Site, faulty, with};
 use gantry_testkit::faulty::Faulty;
-use gantry_testkit::{Home, Ran};
+use gantry_testkit::{CommandOutput, TestDir};
 use serde_json::{Value, json};
 
 #[test]
 fn obs_4_a_healthy_set_up_is_all_ticks() {
-    let home = Home::new();
+    let home = TestDir::new();
     let ran = run(&home, &["doctor"]);
     assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
     assert!(
@@ -27,7 +27,7 @@ fn obs_4_a_healthy_set_up_is_all_ticks() {
 
 #[test]
 fn obs_4_a_running_server_is_found() {
-    let home = Home::new();
+    let home = TestDir::new();
     let server = home.serve();
     let ran = run(&home, &["doctor"]);
     assert_eq!(ran.code, 0);
@@ -37,7 +37,7 @@ fn obs_4_a_running_server_is_found() {
 
 #[test]
 fn obs_4_a_broken_configuration_is_a_cross_with_its_line() {
-    let home = Home::new().config("agents:\n  reader: { tols: [] }\n");
+    let home = TestDir::new().config("agents:\n  reader: { tols: [] }\n");
     let ran = run(&home, &["doctor"]);
     assert_eq!((ran.code, ran.stderr.as_str()), (1, ""));
     assert!(ran.stdout.starts_with("✗ configuration") && ran.stdout.contains("gantry.yaml:2:"), "{ran:?}");
@@ -46,8 +46,8 @@ fn obs_4_a_broken_configuration_is_a_cross_with_its_line() {
 }
 
 #[test]
-fn obs_4_a_broken_ledger_is_a_cross_and_the_rest_is_still_told() {
-    let home = Home::new();
+fn obs_4_a_broken_ledger_is_a_cross_and_the_rest_is_still_shown() {
+    let home = TestDir::new();
     run(&home, &["tools"]);
     home.write(".gantry/gantry.db", "this is no database any more, for whatever reason");
     let ran = run(&home, &["doctor"]);
@@ -57,7 +57,7 @@ fn obs_4_a_broken_ledger_is_a_cross_and_the_rest_is_still_told() {
 
 #[test]
 fn obs_4_a_quarantined_tool_is_pointed_at() {
-    let home = Home::with_test_tools();
+    let home = TestDir::with_test_tools();
     let ran = run(&home, &["doctor"]);
     let line = ran.stdout.lines().find(|line| line.starts_with('!')).expect("something odd");
     assert!(line.contains("test__bad_schema is quarantined"), "{line}");
@@ -66,7 +66,7 @@ fn obs_4_a_quarantined_tool_is_pointed_at() {
 
 #[test]
 fn pol_10_doctor_explains_why_an_agent_has_a_tool_or_not() {
-    let home = Home::new().config(
+    let home = TestDir::new().config(
         "tools: { workspace: { toolsDenied: [\"move_file\"] } }\nagents: { reader: { tools: [\"read_*\"] } }\n",
     );
     let yes = run(&home, &["doctor", "read_file", "--agent", "reader"]);
@@ -86,9 +86,9 @@ fn pol_10_doctor_explains_why_an_agent_has_a_tool_or_not() {
     let denied = run(&home, &["doctor", "move_file"]);
     assert_eq!(denied.code, 1);
     assert!(denied.stdout.contains("toolsDenied"), "it names the rule: {denied:?}");
-    let nobody = run(&home, &["doctor", "read_file", "--agent", "nobody"]);
+    let missing = run(&home, &["doctor", "read_file", "--agent", "nobody"]);
     assert!(
-        nobody.code != 0 && (nobody.stdout + &nobody.stderr).contains("reader"),
+        missing.code != 0 && (missing.stdout + &missing.stderr).contains("reader"),
         "it names those there are"
     );
     let unknown = run(&home, &["doctor", "raed_file"]);
@@ -111,7 +111,7 @@ fn explained(site: &Site, tool: &str, asked: &[(&str, &str)]) -> (bool, String) 
         args.extend([format!("--{key}"), (*value).to_owned()]);
         query.push_str(&format!("&{key}={value}"));
     }
-    let ran: Ran = site.home.run(&args);
+    let ran: CommandOutput = site.home.run(&args);
     let body = ran.json();
     let visible = body["visible"] == true;
     assert_eq!(ran.code, i32::from(!visible), "{ran:?}");
@@ -165,7 +165,7 @@ fn pol_10_a_server_that_is_down_is_named_with_since_when_and_why() {
     let script = json!({
         "command": "sh", "args": ["-c", "test -f go || exit 9; exec $FAULTY"], "env": { "FAULTY": Faulty::program() },
     });
-    let home = Home::new();
+    let home = TestDir::new();
     home.write("go", "");
     let site = Site::at(home.config(
         &json!({
@@ -244,7 +244,7 @@ fn pol_10_filters_and_quarantine_are_named() {
 
 #[test]
 fn pol_10_depth_is_explained() {
-    let home = Home::with_test_tools().env("TEST_GANTRY_COORDINATION", "1");
+    let home = TestDir::with_test_tools().env("TEST_GANTRY_COORDINATION", "1");
     let config = json!({
         "defaults": { "maxDepth": 2 },
         "agents": { "named": { "tools": ["spawn_agents", "test__echo"] }, "all": { "tools": ["*"] } },
@@ -265,7 +265,7 @@ fn pol_10_depth_is_explained() {
     let (visible, why) = at("named", "2");
     assert!(!visible && why.contains("it is at depth 2, and maxDepth 2 lets no agent start others"), "{why}");
     assert!(why.contains("although its tools name it"), "{why}");
-    // Nobody gets deeper than that, so deeper is as deep as it gets.
+    // No agent gets deeper than that, so deeper is as deep as it gets.
     for depth in ["3", "4294967295"] {
         let (visible, why) = at("named", depth);
         assert!(!visible && why.contains("maxDepth 2 lets no agent start others"), "{why}");

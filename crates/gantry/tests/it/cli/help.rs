@@ -2,7 +2,7 @@
 
 use super::run;
 use expect_test::expect;
-use gantry_testkit::Home;
+use gantry_testkit::TestDir;
 
 const COMMANDS: [&str; 14] = [
     "serve",
@@ -23,7 +23,7 @@ const COMMANDS: [&str; 14] = [
 
 #[test]
 fn the_help_of_the_program_reads_well() {
-    let ran = run(&Home::new(), &["--help"]);
+    let ran = run(&TestDir::new(), &["--help"]);
     assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
     expect![[r#"
         The one door between AI agents and everything they can do.
@@ -84,7 +84,7 @@ fn the_help_of_the_program_reads_well() {
 
 #[test]
 fn every_command_explains_itself_within_a_hundred_columns() {
-    let home = Home::new();
+    let home = TestDir::new();
     for command in COMMANDS {
         for args in [[command, "--help"], ["help", command], [command, "-h"]] {
             let ran = run(&home, &args);
@@ -108,7 +108,7 @@ fn every_command_explains_itself_within_a_hundred_columns() {
 
 #[test]
 fn without_a_command_the_help_is_shown_as_a_mistake() {
-    let ran = run(&Home::new(), &[]);
+    let ran = run(&TestDir::new(), &[]);
     assert_eq!((ran.code, ran.stdout.as_str()), (2, ""));
     for command in COMMANDS {
         assert!(ran.stderr.contains(&format!("\n  {command} ")), "{command} is missing:\n{}", ran.stderr);
@@ -117,7 +117,7 @@ fn without_a_command_the_help_is_shown_as_a_mistake() {
 
 #[test]
 fn a_mistyped_command_or_option_is_answered_with_the_nearest_one() {
-    let home = Home::new();
+    let home = TestDir::new();
     let ran = run(&home, &["toolz"]);
     assert!(ran.code == 2 && ran.stderr.contains("'tools'"), "{ran:?}");
     let ran = run(&home, &["tools", "--formt", "json"]);
@@ -125,16 +125,16 @@ fn a_mistyped_command_or_option_is_answered_with_the_nearest_one() {
 }
 
 #[test]
-fn the_version_is_told() {
+fn the_version_is_printed() {
     for args in [["--version"], ["-V"]] {
-        let ran = run(&Home::new(), &args);
+        let ran = run(&TestDir::new(), &args);
         assert_eq!((ran.code, ran.stdout), (0, format!("gantry {}\n", env!("CARGO_PKG_VERSION"))));
     }
 }
 
 #[test]
 fn help_and_version_touch_nothing() {
-    let home = Home::new().config("this is: no configuration\n");
+    let home = TestDir::new().config("this is: no configuration\n");
     for args in [["--help"].as_slice(), &["--version"], &["call", "--help"], &["help"]] {
         assert_eq!(run(&home, args).code, 0, "{args:?}");
     }

@@ -2,14 +2,14 @@
 //! that are too long to be read.
 
 use super::run;
-use gantry_testkit::Home;
+use gantry_testkit::TestDir;
 use gantry_testkit::faulty::Faulty;
 use serde_json::{Value, json};
 
 /// A program that is not there.
-const NOBODY: &str = "gantry-no-such-program";
+const MISSING_PROGRAM: &str = "gantry-no-such-program";
 
-fn servers(home: &Home, servers: &Value) {
+fn servers(home: &TestDir, servers: &Value) {
     home.write("gantry.yaml", &json!({ "mcpServers": servers }).to_string());
 }
 
@@ -18,8 +18,8 @@ fn faulty(args: &[&str]) -> Value {
 }
 
 /// A home in which `f` is pinned as it is.
-fn pinned() -> Home {
-    let home = Home::new();
+fn pinned() -> TestDir {
+    let home = TestDir::new();
     servers(&home, &json!({ "f": faulty(&[]) }));
     let ran = run(&home, &["lock"]);
     assert_eq!(ran.code, 0, "{ran:?}");
@@ -35,7 +35,7 @@ fn ups_13_a_pinned_server_that_cannot_be_seen_is_not_said_to_be_as_pinned() {
         (0, "The definitions are as they are pinned.\n"),
         "{fine:?}"
     );
-    servers(&home, &json!({ "f": { "command": NOBODY } }));
+    servers(&home, &json!({ "f": { "command": MISSING_PROGRAM } }));
     for args in [["lock", "diff"].as_slice(), &["lock", "diff", "f"]] {
         let ran = run(&home, args);
         assert_eq!((ran.code, ran.stdout.as_str()), (1, ""), "{ran:?}");
@@ -48,9 +48,9 @@ fn ups_13_a_pinned_server_that_cannot_be_seen_is_not_said_to_be_as_pinned() {
 }
 
 #[test]
-fn ups_13_a_server_that_nobody_pinned_is_missed_only_by_name() {
+fn ups_13_a_server_that_was_never_pinned_is_missed_only_by_name() {
     let home = pinned();
-    servers(&home, &json!({ "f": faulty(&[]), "new": { "command": NOBODY } }));
+    servers(&home, &json!({ "f": faulty(&[]), "new": { "command": MISSING_PROGRAM } }));
     let all = run(&home, &["lock", "diff"]);
     assert_eq!(all.code, 0, "{all:?}");
     assert!(all.stderr.contains("new could not be compared"), "{all:?}");
@@ -71,7 +71,7 @@ fn ups_13_a_server_that_nobody_pinned_is_missed_only_by_name() {
 #[test]
 fn ups_13_what_cannot_be_accepted_is_said_and_not_passed_over() {
     let home = pinned();
-    servers(&home, &json!({ "f": faulty(&[]), "g": faulty(&[]), "missing": { "command": NOBODY } }));
+    servers(&home, &json!({ "f": faulty(&[]), "g": faulty(&[]), "missing": { "command": MISSING_PROGRAM } }));
     for (what, code, words) in [
         ("f/versiond", 2, "server f has no tool \"versiond\"; did you mean \"versioned\"?"),
         ("f/zzz", 2, "server f has no tool \"zzz\"; use the server's own name"),

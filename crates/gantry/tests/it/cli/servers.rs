@@ -2,7 +2,7 @@
 
 use super::run;
 use gantry_testkit::faulty::Faulty;
-use gantry_testkit::{Home, Ran};
+use gantry_testkit::{CommandOutput, TestDir};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 use serde_json::{Value, json};
@@ -13,11 +13,11 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::process::Stdio;
 
 /// A program that is not there.
-const NOBODY: &str = "gantry-no-such-program";
+const MISSING_PROGRAM: &str = "gantry-no-such-program";
 
 /// A home with these servers.
-fn home(servers: &Value) -> Home {
-    Home::new().config(&json!({ "mcpServers": servers }).to_string())
+fn home(servers: &Value) -> TestDir {
+    TestDir::new().config(&json!({ "mcpServers": servers }).to_string())
 }
 
 /// A server that works, run like this.
@@ -32,7 +32,7 @@ fn without_token() -> Value {
 }
 
 /// What a command shows on a terminal of this width.
-fn on_terminal(home: &Home, args: &[&str], columns: u16) -> Ran {
+fn on_terminal(home: &TestDir, args: &[&str], columns: u16) -> CommandOutput {
     let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
     grantpt(&terminal).and_then(|()| unlockpt(&terminal)).expect("its other side");
     let name = ptsname(&terminal, Vec::new()).expect("a name");
@@ -51,13 +51,14 @@ fn on_terminal(home: &Home, args: &[&str], columns: u16) -> Ran {
     let mut stderr = String::new();
     child.stderr.take().expect("a pipe").read_to_string(&mut stderr).expect("text");
     let stdout = String::from_utf8(stdout).expect("UTF-8").replace('\r', "");
-    Ran { code: child.wait().expect("it ends").code().unwrap_or(-1), stdout, stderr }
+    CommandOutput { code: child.wait().expect("it ends").code().unwrap_or(-1), stdout, stderr }
 }
 
 #[test]
 fn ups_7_the_table_says_below_each_row_why_a_server_is_not_there_and_cuts_nothing() {
-    let home =
-        home(&json!({ "good": faulty(&[]), "missing": { "command": NOBODY }, "novar": without_token() }));
+    let home = home(
+        &json!({ "good": faulty(&[]), "missing": { "command": MISSING_PROGRAM }, "novar": without_token() }),
+    );
     let home = home.env("COLUMNS", "40");
     for args in [["servers"].as_slice(), &["servers", "list"]] {
         let ran = run(&home, args);
@@ -65,7 +66,7 @@ fn ups_7_the_table_says_below_each_row_why_a_server_is_not_there_and_cuts_nothin
         let lines: Vec<&str> = ran.stdout.lines().collect();
         assert!(lines[0].ends_with("SINCE (UTC)"), "{ran:?}");
         assert!(lines[1].starts_with("● green  good") && lines[2].starts_with("● red    missing"), "{ran:?}");
-        assert!(lines[3].starts_with("  └ ") && lines[3].contains(NOBODY), "{ran:?}");
+        assert!(lines[3].starts_with("  └ ") && lines[3].contains(MISSING_PROGRAM), "{ran:?}");
         assert!(lines[4].starts_with("● off    novar"), "{ran:?}");
         assert!(lines[5].contains("${A_TOKEN_WITH_A_NAME_OF_ITS_OWN} is not set"), "{ran:?}");
         assert!(!ran.stdout.contains('…'), "{ran:?}");
@@ -78,7 +79,7 @@ fn ups_7_the_table_says_below_each_row_why_a_server_is_not_there_and_cuts_nothin
 
 #[test]
 fn tables_are_as_wide_as_the_terminal_and_whole_elsewhere() {
-    let home = Home::new().env("COLUMNS", "200");
+    let home = TestDir::new().env("COLUMNS", "200");
     for columns in [60, 90] {
         let ran = on_terminal(&home, &["tools"], columns);
         assert!(ran.stdout.lines().count() > 5, "{ran:?}");
@@ -103,7 +104,7 @@ fn ups_13_the_table_flags_servers_whose_definitions_look_suspicious() {
 
 #[test]
 fn changes_without_a_running_gantry_say_what_helps_instead() {
-    let home = Home::new();
+    let home = TestDir::new();
     for (args, words) in
         [(["servers", "remove", "a"], "enabled: false"), (["servers", "restart", "a"], "nothing to restart")]
     {
@@ -118,7 +119,7 @@ fn changes_without_a_running_gantry_say_what_helps_instead() {
 
 #[test]
 fn a_program_without_its_dashes_is_answered_with_them() {
-    let home = Home::new();
+    let home = TestDir::new();
     let ran = run(&home, &["servers", "add", "x", "npx", "-y", "foo"]);
     assert_eq!(ran.code, 2, "{ran:?}");
     assert!(ran.stderr.contains("write -- before the program"), "{ran:?}");
@@ -129,18 +130,18 @@ fn a_program_without_its_dashes_is_answered_with_them() {
 }
 
 #[test]
-fn changes_are_told_in_words_and_as_json() {
+fn changes_are_printed_in_words_and_as_json() {
     let home = home(&json!({ "first": faulty(&[]) }));
     let _server = home.serve();
     // There are servers already, so what is to be kept goes below them.
-    let added = run(&home, &["servers", "add", "late", "--", NOBODY, "-y"]);
+    let added = run(&home, &["servers", "add", "late", "--", MISSING_PROGRAM, "-y"]);
     assert_eq!(
         added.stdout,
-        format!("  late:\n    command: \"{NOBODY}\"\n    args: [\"-y\"]\n"),
+        format!("  late:\n    command: \"{MISSING_PROGRAM}\"\n    args: [\"-y\"]\n"),
         "{added:?}"
     );
     assert!(added.stderr.contains("put this under mcpServers in the configuration"), "{added:?}");
-    let added = run(&home, &["servers", "add", "later", "--json", "--", NOBODY]);
+    let added = run(&home, &["servers", "add", "later", "--json", "--", MISSING_PROGRAM]);
     assert_eq!((added.code, &added.json()["id"]), (0, &json!("later")), "{added:?}");
     let restarted = run(&home, &["servers", "restart", "later", "--json"]);
     assert_eq!((restarted.code, &restarted.json()["id"]), (0, &json!("later")), "{restarted:?}");

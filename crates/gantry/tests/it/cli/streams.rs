@@ -1,7 +1,7 @@
 //! Readers that go away, terminals that must not be commanded, and JSON wherever data is printed.
 
 use super::{held, run};
-use gantry_testkit::{Home, Ran};
+use gantry_testkit::{CommandOutput, TestDir};
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -9,10 +9,10 @@ use std::process::Stdio;
 
 #[test]
 fn every_command_that_prints_data_prints_it_as_json() {
-    let home = Home::new();
+    let home = TestDir::new();
     home.call("list_directory", &json!({ "path": "." }));
     let id = run(&home, &["runs", "--json"]).json()[0]["id"].as_str().unwrap().to_owned();
-    let each = |home: &Home| {
+    let each = |home: &TestDir| {
         for args in [
             ["tools", "--json"].as_slice(),
             &["tools", "--format", "mcp"],
@@ -38,7 +38,7 @@ fn every_command_that_prints_data_prints_it_as_json() {
 }
 
 /// Runs a command whose reader is gone before it writes.
-fn run_unread(home: &Home, args: &[&str]) -> Ran {
+fn run_unread(home: &TestDir, args: &[&str]) -> CommandOutput {
     let mut child = home
         .command(args)
         .stdin(Stdio::null())
@@ -49,12 +49,12 @@ fn run_unread(home: &Home, args: &[&str]) -> Ran {
     drop(child.stdout.take());
     let mut stderr = String::new();
     child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
-    Ran { code: child.wait().unwrap().code().unwrap_or(-1), stdout: String::new(), stderr }
+    CommandOutput { code: child.wait().unwrap().code().unwrap_or(-1), stdout: String::new(), stderr }
 }
 
 #[test]
 fn a_log_that_cannot_be_written_ends_nothing() {
-    let home = Home::new();
+    let home = TestDir::new();
     let full = || File::options().write(true).open("/dev/full").unwrap();
     let call = ["call", "list_directory", r#"{"path": "."}"#, "--json", "-v", "-v"];
     let ran = home.command(call).stdin(Stdio::null()).stderr(full()).output().unwrap();
@@ -65,7 +65,7 @@ fn a_log_that_cannot_be_written_ends_nothing() {
 
 #[test]
 fn a_reader_that_goes_away_is_no_failure() {
-    let home = Home::new();
+    let home = TestDir::new();
     for args in [
         ["tools"].as_slice(),
         &["tools", "--json"],
@@ -82,7 +82,7 @@ fn a_reader_that_goes_away_is_no_failure() {
 
 #[test]
 fn following_events_ends_when_the_reader_has_seen_enough() {
-    let home = Home::new();
+    let home = TestDir::new();
     let server = home.serve();
     let mut following =
         home.command(["events", "--follow"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -104,7 +104,7 @@ fn following_events_ends_when_the_reader_has_seen_enough() {
 
 #[test]
 fn output_that_is_lost_is_a_failure() {
-    let home = Home::new();
+    let home = TestDir::new();
     for args in [["tools"].as_slice(), &["call", "list_directory", r#"{"path": "."}"#, "--json"]] {
         let full = File::options().write(true).open("/dev/full").unwrap();
         let output = home.command(args).stdin(Stdio::null()).stdout(full).output().unwrap();
@@ -116,7 +116,7 @@ fn output_that_is_lost_is_a_failure() {
 
 #[test]
 fn nothing_is_coloured_where_no_terminal_is() {
-    let home = Home::with_test_tools();
+    let home = TestDir::with_test_tools();
     for args in [
         ["tools"].as_slice(),
         &["doctor"],
@@ -132,7 +132,7 @@ fn nothing_is_coloured_where_no_terminal_is() {
     let server = home.serve_with(&["-vv"]);
     server.call("test__fail", &json!({ "text": "broken" }));
     server.call("test__panic", &json!({}));
-    server.eventually("the call is logged", || server.said().contains("tool response"));
+    server.eventually("the call is logged", || server.stderr().contains("tool response"));
     let (_, said) = server.stop();
     assert!(!said.contains('\x1b'), "{said}");
 }
@@ -142,7 +142,7 @@ const EVIL: [&str; 4] = ["esc\x1b[2J", "csi\u{9b}31m", "turned\u{202e}txt.exe", 
 
 #[test]
 fn file_names_command_no_terminal() {
-    let home = Home::new();
+    let home = TestDir::new();
     for name in EVIL {
         home.write(name, "x");
         run(&home, &["call", "read_file", &json!({ "path": name }).to_string(), "--json"]);
@@ -185,7 +185,7 @@ fn harmful(c: char) -> bool {
 
 #[test]
 fn a_tool_that_panics_shows_no_panic_to_anyone() {
-    let home = Home::with_test_tools();
+    let home = TestDir::with_test_tools();
     let ran = run(&home, &["call", "test__panic"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (1, ""));
     assert!(ran.stderr.contains("error: Gantry failed while running this call"), "{ran:?}");

@@ -1,7 +1,7 @@
 //! `gantry tools`: a table for people, JSON for programs, and what an MCP client gets.
 
 use super::run;
-use gantry_testkit::{BUILT_IN, Home};
+use gantry_testkit::{BUILT_IN, TestDir};
 use serde_json::Value;
 
 fn keys(value: &Value) -> Vec<&str> {
@@ -10,7 +10,7 @@ fn keys(value: &Value) -> Vec<&str> {
 
 #[test]
 fn the_table_has_a_line_per_tool() {
-    let home = Home::new();
+    let home = TestDir::new();
     let ran = run(&home, &["tools"]);
     let lines: Vec<_> = ran.stdout.lines().collect();
     assert!(
@@ -31,7 +31,7 @@ fn the_table_has_a_line_per_tool() {
 
 #[test]
 fn as_json_everything_is_known_about_each_tool() {
-    let home = Home::with_test_tools();
+    let home = TestDir::with_test_tools();
     let json = run(&home, &["tools", "--format", "json"]).json();
     assert_eq!(json, run(&home, &["tools", "--json"]).json());
     for tool in json.as_array().unwrap() {
@@ -62,7 +62,7 @@ fn as_json_everything_is_known_about_each_tool() {
 
 #[test]
 fn as_mcp_a_tool_has_the_fields_of_the_protocol_and_quarantined_ones_are_left_out() {
-    let home = Home::with_test_tools();
+    let home = TestDir::with_test_tools();
     let tools = run(&home, &["tools", "--format", "mcp"]).json();
     let known = ["name", "title", "description", "inputSchema", "outputSchema", "annotations"];
     for tool in tools.as_array().unwrap() {
@@ -78,16 +78,16 @@ fn as_mcp_a_tool_has_the_fields_of_the_protocol_and_quarantined_ones_are_left_ou
 }
 
 #[test]
-fn an_agent_sees_its_own_tools_and_one_without_tools_is_told_so() {
-    let home = Home::new().config("agents: { reader: { tools: [\"read_*\"] }, nobody: { tools: [] } }\n");
+fn an_agent_sees_its_own_tools_and_one_without_tools_learns_it() {
+    let home = TestDir::new().config("agents: { reader: { tools: [\"read_*\"] }, nobody: { tools: [] } }\n");
     let reader = run(&home, &["tools", "--agent", "reader"]).stdout;
     assert_eq!(
         reader.lines().skip(1).map(|l| l.split(' ').next().unwrap()).collect::<Vec<_>>(),
         ["read_file"]
     );
-    let nobody = run(&home, &["tools", "--agent", "nobody"]);
-    assert_eq!((nobody.code, nobody.stdout.as_str()), (0, ""));
-    assert!(nobody.stderr.contains("There are no tools here"), "{nobody:?}");
+    let missing = run(&home, &["tools", "--agent", "nobody"]);
+    assert_eq!((missing.code, missing.stdout.as_str()), (0, ""));
+    assert!(missing.stderr.contains("There are no tools here"), "{missing:?}");
     let unknown = run(&home, &["tools", "--agent", "raeder"]);
     assert_eq!(unknown.code, 2);
     assert!(unknown.stderr.contains("reader") && unknown.stderr.contains("nobody"), "{unknown:?}");
@@ -95,7 +95,7 @@ fn an_agent_sees_its_own_tools_and_one_without_tools_is_told_so() {
 
 #[test]
 fn a_running_server_gives_the_same_list() {
-    let home = Home::new();
+    let home = TestDir::new();
     let alone = run(&home, &["tools", "--json"]).json();
     let _server = home.serve();
     assert_eq!(run(&home, &["tools", "--json"]).json(), alone);

@@ -1,4 +1,4 @@
-//! Ends: whatever ends a run ends everything that it started, and runs at the same time are strangers to each other.
+//! Ends: all that ends a run ends everything that it started, and runs at the same time are strangers to each other.
 
 use super::site::{Site, eventually, homes};
 use crate::queues::{cancel, defer, outcome};
@@ -73,13 +73,13 @@ fn blt_2_a_program_that_ignores_signals_is_ended_at_its_time_with_all_that_it_st
     });
 }
 
-/// Starts a call that nobody waits for, and returns its id once it runs.
+/// Starts a call without waiting for it, and returns its id once it runs.
 fn under_way(site: &Site, language: &str, code: &str) -> String {
     let code = format!("{code}\n");
     let call = json!({ "tool": "run_code", "arguments": site.arguments(language, &code, &json!({ "timeout": 3600 })) });
     let id = defer(site.server(), &call);
     eventually("the code runs", || site.inside("begun").exists());
-    assert!(!process::marked(&site.mark).is_empty());
+    assert!(!process::find_processes(&site.mark).is_empty());
     id
 }
 

@@ -98,7 +98,7 @@ fn blt_2_files_of_the_host_are_not_there() {
         }
         assert_eq!((&found["/workspace/inside.txt"], &found["/tmp"]), (&json!("inside"), &json!([])));
         for path in ["/proc/1/environ", "/proc/1/root", "/proc/1/maps"] {
-            // The first process is there and belongs to somebody else.
+            // The first process is there and belongs to another user.
             assert!([1, 2, 13].iter().any(|errno| found[path] == *errno), "{path}: {}", found[path]);
         }
         for (link, _) in links {
@@ -195,7 +195,7 @@ fn blt_2_there_is_no_network_neither_public_nor_private_nor_the_hosts_loopback()
         let arguments: Vec<&str> = targets.iter().map(String::as_str).collect();
         let reached = site.python(REACH, &arguments);
         for (target, came) in reached.as_object().expect("an object") {
-            // A datagram to one's own loopback is sent to nobody.
+            // A datagram to one's own loopback reaches no process outside.
             let is_own = target.starts_with("udp 127.0.0.1") || target.starts_with("udp ::1");
             assert!(is_own || came != "reached", "{target} was reached");
         }

@@ -37,14 +37,14 @@ while True:
             let calling = scope.spawn(|| site.call("run_code", &call));
             let mut most = 0;
             while !calling.is_finished() {
-                most = most.max(process::marked(&site.mark).len());
+                most = most.max(process::find_processes(&site.mark).len());
             }
             (calling.join().expect("a reply"), most)
         });
         assert_eq!(reply["error"]["code"], "TIMEOUT", "{reply}");
-        let told = reply["error"]["details"]["stdout"].as_str().expect("what it printed");
+        let outcome = reply["error"]["details"]["stdout"].as_str().expect("what it printed");
         let count: usize =
-            told.split(' ').nth(1).and_then(|n| n.parse().ok()).unwrap_or_else(|| panic!("{reply}"));
+            outcome.split(' ').nth(1).and_then(|n| n.parse().ok()).unwrap_or_else(|| panic!("{reply}"));
         assert!((LIMIT / 2..LIMIT).contains(&count), "{count} children under a limit of {LIMIT}: {reply}");
         assert!((2..=LIMIT).contains(&most), "{most} were seen at once");
         site.has_files(&[]);
@@ -162,8 +162,8 @@ print('held')
         for code in [memfd, segment] {
             let reply = site.reply("python", code, &json!({}));
             if reply["ok"] == true {
-                let told = reply["result"]["stdout"].as_str().expect("a text");
-                assert!(told.starts_with("refused "), "{reply}");
+                let outcome = reply["result"]["stdout"].as_str().expect("a text");
+                assert!(outcome.starts_with("refused "), "{reply}");
             } else {
                 too_much_memory(&reply["error"], 256);
             }
@@ -212,7 +212,7 @@ fn blt_2_heavy_a_busy_loop_ends_with_its_time_and_with_its_processor_time() {
             says(&error, &["more than 1 s of processor time", "code.cpuSeconds"]);
             assert_eq!(error["details"]["stdout"], "on\n", "{error}");
         }
-        // Whoever asks the kernel to be told first is ended all the same.
+        // A program that asks the kernel for a warning first is ended all the same.
         let code = "import signal\nsignal.signal(signal.SIGXCPU, signal.SIG_IGN)\nwhile True: pass";
         let error = site.error("python", code, &json!({ "timeout": 20 }));
         says(&error, &["more than 1 s of processor time"]);
@@ -267,8 +267,8 @@ fn blt_2_output_that_is_no_text_is_replaced_and_control_characters_do_not_reach_
         let arguments = json!({ "language": "python", "code": code }).to_string();
         let shown = site.home.run(["call", "run_code", &arguments]);
         assert_eq!(shown.code, 0, "{shown:?}");
-        let odd = |c: char| c.is_control() && c != '\n';
-        assert!(!shown.stdout.contains(odd) && !shown.stderr.contains(odd), "{shown:?}");
+        let unusual = |c: char| c.is_control() && c != '\n';
+        assert!(!shown.stdout.contains(unusual) && !shown.stderr.contains(unusual), "{shown:?}");
     });
 }
 

@@ -23,7 +23,7 @@ impl Web {
         std::thread::spawn(move || {
             for mut stream in listener.incoming().flatten() {
                 counted.fetch_add(1, Ordering::SeqCst);
-                // Whoever only knocks gets no answer.
+                // A client that sends nothing gets no answer.
                 if stream.read(&mut [0; 4096]).is_ok_and(|n| n > 0) {
                     let answer = "HTTP/1.1 200 OK\r\ncontent-length: 5\r\nconnection: close\r\n\r\nhello";
                     stream.write_all(answer.as_bytes()).ok();
@@ -121,7 +121,7 @@ fn blt_2_with_a_network_private_addresses_are_reached_only_where_they_are_allowe
 }
 
 #[test]
-fn blt_2_without_a_network_there_is_no_proxy_whatever_addresses_are_allowed() {
+fn blt_2_without_a_network_there_is_no_proxy_even_with_allowed_addresses() {
     let web = Web::start();
     let target = web.address.to_string();
     Site::each("web: { allowPrivate: [127.0.0.0/8] }\n", |site| {

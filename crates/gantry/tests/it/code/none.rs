@@ -7,7 +7,7 @@ const SHELL: &str =
     "tools:\n  files: { kind: builtin, builtinPolicy: { name: shell_exec, allowedCommands: [touch] } }\n";
 
 #[test]
-fn blt_2_without_a_sandbox_nothing_runs_and_the_cause_and_the_fix_are_told() {
+fn blt_2_without_a_sandbox_nothing_runs_and_the_cause_and_the_fix_are_shown() {
     for home in homes() {
         let site = Site::prepared(home.env("GANTRY_SANDBOX", "none"), SHELL);
         for (tool, arguments) in [
@@ -47,7 +47,7 @@ fn blt_2_without_a_sandbox_nothing_runs_and_the_cause_and_the_fix_are_told() {
 
 #[test]
 fn blt_2_over_http_and_mcp_a_tool_without_a_sandbox_is_refused_too() {
-    let site = Site::prepared(gantry_testkit::Home::new().env("GANTRY_SANDBOX", "none"), SHELL);
+    let site = Site::prepared(gantry_testkit::TestDir::new().env("GANTRY_SANDBOX", "none"), SHELL);
     let server = site.home.serve();
     let answer = server.call("run_code", &json!({ "language": "bash", "code": "touch made" }));
     assert_eq!(
@@ -56,19 +56,19 @@ fn blt_2_over_http_and_mcp_a_tool_without_a_sandbox_is_refused_too() {
         "{answer:?}"
     );
     assert!(!crate::results::mcp_tools(&server, "/mcp").contains(&"run_code".to_owned()));
-    let told = crate::results::mcp_call(
+    let outcome = crate::results::mcp_call(
         &server,
         "/mcp",
         "run_code",
         &json!({ "language": "bash", "code": "touch made" }),
     );
-    assert_ne!(told["result"]["isError"], false, "{told}");
+    assert_ne!(outcome["result"]["isError"], false, "{outcome}");
     site.has_files(&[]);
 }
 
 #[test]
 fn blt_2_a_level_that_is_not_known_is_no_sandbox() {
-    let site = Site::prepared(gantry_testkit::Home::new().env("GANTRY_SANDBOX", "off"), "");
+    let site = Site::prepared(gantry_testkit::TestDir::new().env("GANTRY_SANDBOX", "off"), "");
     let reply = site.home.call("run_code", &json!({ "language": "bash", "code": "touch made" }));
     assert_eq!(reply["error"]["code"], "TOOL_QUARANTINED", "{reply}");
     says(&reply["error"], &["GANTRY_SANDBOX"]);

@@ -1,9 +1,9 @@
-//! Gantry as root: the code is nobody's root, whoever owns the workspace.
+//! Gantry as root: the code is never root, with any owner of the workspace.
 
 use super::site::{Site, eventually, is_root};
 use crate::queues::{cancel, defer};
-use gantry_testkit::home::give;
-use gantry_testkit::{Home, process};
+use gantry_testkit::test_dir::give;
+use gantry_testkit::{TestDir, process};
 use serde_json::json;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt};
 
@@ -17,14 +17,14 @@ fn runs_as(site: &Site) -> Vec<u32> {
     let arguments = site.arguments("bash", "touch begun; sleep 600", &json!({ "timeout": 600 }));
     let id = defer(site.server(), &json!({ "tool": "run_code", "arguments": arguments }));
     eventually("it runs", || site.inside("begun").exists());
-    let users = process::marked(&site.mark).into_iter().map(|(pid, _)| user_of(pid)).collect();
+    let users = process::find_processes(&site.mark).into_iter().map(|(pid, _)| user_of(pid)).collect();
     cancel(site.server(), &id);
     site.nothing_runs();
     std::fs::remove_file(site.inside("begun")).expect("the file");
     users
 }
 
-/// An ordinary user has neither root's workspaces nor anybody else's, so this is what there is to see.
+/// An ordinary user has neither root's workspaces nor another user's, so this is what there is to see.
 fn runs_as_oneself(site: &Site) {
     let users = runs_as(site);
     let own = rustix::process::geteuid().as_raw();
@@ -55,24 +55,24 @@ fn blt_2_code_on_a_workspace_of_root_is_a_user_that_owns_nothing() {
 }
 
 #[test]
-fn blt_2_code_on_a_workspace_of_somebody_is_that_user_and_leaves_roots_files_in_it_alone() {
-    const SOMEBODY: u32 = 61_300;
+fn blt_2_code_on_a_users_workspace_is_that_user_and_leaves_roots_files_in_it_alone() {
+    const OTHER_USER: u32 = 61_300;
     if !is_root() {
         return runs_as_oneself(&Site::one(""));
     }
-    let home = Home::new();
+    let home = TestDir::new();
     home.write("ws/theirs.txt", "of somebody\n");
-    give(&home.path().join("ws"), SOMEBODY);
+    give(&home.path().join("ws"), OTHER_USER);
     // The way to the workspace is open to root alone; the code needs none.
     std::fs::set_permissions(home.path(), PermissionsExt::from_mode(0o700)).expect("a mode");
     let site = Site::at(home, "");
     site.home.write("ws/roots.txt", "of root\n");
     std::fs::set_permissions(site.inside("roots.txt"), PermissionsExt::from_mode(0o600)).expect("a mode");
     let users = runs_as(&site);
-    assert!(!users.is_empty() && users.iter().all(|user| *user == SOMEBODY), "{users:?}");
+    assert!(!users.is_empty() && users.iter().all(|user| *user == OTHER_USER), "{users:?}");
     let result = site.code("bash", "cat theirs.txt; echo more >> theirs.txt; echo x > new; cat roots.txt");
     assert_eq!((&result["stdout"], &result["exitCode"]), (&json!("of somebody\n"), &json!(1)), "{result}");
-    assert_eq!(site.inside("new").metadata().expect("the file").uid(), SOMEBODY);
+    assert_eq!(site.inside("new").metadata().expect("the file").uid(), OTHER_USER);
     assert_eq!(site.home.read("ws/roots.txt"), "of root\n");
     site.settled();
 }

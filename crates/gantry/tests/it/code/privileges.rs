@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt};
 
 /// Makes system calls by number, each in a process of its own so that one that succeeds changes nothing for the others.
-/// Whatever a call would need to succeed is right as far as that is harmless.
+/// All that a call needs to succeed is right, as far as that is harmless.
 const CALLS: &str = "
 import ctypes, json, os, sys
 libc = ctypes.CDLL(None, use_errno=True)
@@ -104,7 +104,7 @@ fn blt_2_code_has_no_capabilities_no_way_to_gain_any_and_a_filter() {
             (field("Uid:"), field("Gid:")),
             ("1000 1000 1000 1000".into(), "1000 1000 1000 1000".into())
         );
-        // It is nobody's root: neither there nor here.
+        // It is root neither there nor here.
         let result = site.code("bash", "cat /proc/self/uid_map; touch mine; sleep 0");
         let map = result["stdout"].as_str().expect("a text").split_whitespace().collect::<Vec<_>>();
         assert_eq!((map.len(), map[0], map[2]), (3, "1000", "1"), "{result}");
@@ -113,7 +113,7 @@ fn blt_2_code_has_no_capabilities_no_way_to_gain_any_and_a_filter() {
     });
 }
 
-/// The files in the workspace that would run as somebody else.
+/// The files in the workspace that would run as another user.
 fn set_ids(site: &Site) -> Vec<String> {
     let has = |path: &String| {
         let file = site.inside(path).symlink_metadata().expect("it is there");
@@ -123,7 +123,7 @@ fn set_ids(site: &Site) -> Vec<String> {
 }
 
 #[test]
-fn blt_2_no_file_that_would_run_as_somebody_else_can_be_made() {
+fn blt_2_no_file_that_would_run_as_another_user_can_be_made() {
     const MAKE: &str = "
 import ctypes, json, os, shutil, subprocess, tarfile, io
 shutil.copy('/bin/bash', 'shell')
@@ -182,7 +182,7 @@ print(json.dumps(came))
 }
 
 #[test]
-fn blt_2_files_that_run_as_somebody_else_run_as_nobody_else() {
+fn blt_2_files_that_run_as_another_user_run_as_the_same_user() {
     Site::each("", |site| {
         // Those of the system.
         let result = site.code("bash", "for p in $(find /usr/bin -perm /6000 -type f 2>/dev/null); do echo $p; done | head -50 | wc -l; \

@@ -2,7 +2,7 @@
 
 use super::site::{Site, says};
 use crate::pipeline::{post, post_as_person};
-use gantry_testkit::Home;
+use gantry_testkit::TestDir;
 use serde_json::{Value, json};
 
 fn touch() -> Value {
@@ -40,7 +40,7 @@ policies:
 
 #[test]
 fn blt_2_the_approvals_section_and_agents_govern_it_too() {
-    let home = Home::new().config(
+    let home = TestDir::new().config(
         "approvals: { requiresApprovalTools: [run_code] }\nagents: { reader: { tools: [read_file] }, coder: { tools: [run_code] } }\n",
     );
     let server = home.serve();
@@ -54,8 +54,8 @@ fn blt_2_the_approvals_section_and_agents_govern_it_too() {
 }
 
 #[test]
-fn blt_2_a_tool_that_is_denied_to_everybody_is_not_there() {
-    let home = Home::new().config("tools: { workspace: { toolsDenied: [run_code] } }\n");
+fn blt_2_a_tool_that_is_denied_to_all_agents_is_not_there() {
+    let home = TestDir::new().config("tools: { workspace: { toolsDenied: [run_code] } }\n");
     let reply = home.call_yes("run_code", &touch());
     assert_eq!(reply["error"]["code"], "TOOL_NOT_FOUND", "{reply}");
     assert!(!home.path().join("made").exists());

@@ -25,16 +25,17 @@ fn blt_2_python_and_bash_run_and_say_how_they_were_confined() {
 #[test]
 fn blt_2_input_arguments_and_variables_reach_the_code_as_they_are() {
     Site::each("", |site| {
-        let odd = "a b\n\"c\" $HOME `id` größer \\";
-        let more = json!({ "args": [odd, "", "--version"], "env": { "GREETING": odd }, "stdin": odd });
+        let unusual = "a b\n\"c\" $HOME `id` größer \\";
+        let more =
+            json!({ "args": [unusual, "", "--version"], "env": { "GREETING": unusual }, "stdin": unusual });
         let code = "import json, os, sys\n\
                     print(json.dumps([sys.argv[1:], os.environ['GREETING'], sys.stdin.read()]))";
         let result = site.code_with("python", code, &more);
-        let told: serde_json::Value =
+        let outcome: serde_json::Value =
             serde_json::from_str(result["stdout"].as_str().expect("a text")).expect("JSON");
-        assert_eq!(told, json!([[odd, "", "--version"], odd, odd]));
+        assert_eq!(outcome, json!([[unusual, "", "--version"], unusual, unusual]));
         let result = site.code_with("bash", r#"printf '%s|' "$@" "$GREETING"; cat"#, &more);
-        assert_eq!(result["stdout"], format!("{odd}||--version|{odd}|{odd}"));
+        assert_eq!(result["stdout"], format!("{unusual}||--version|{unusual}|{unusual}"));
         let result = site.code("bash", "wc -c");
         assert_eq!(result["stdout"], "0\n", "without input there is an end, not a wait");
     });
@@ -184,7 +185,7 @@ fn blt_2_code_with_a_nul_or_without_anything_runs_as_the_interpreter_takes_it() 
 
 #[test]
 fn blt_2_a_large_output_is_stored_and_can_be_read_in_parts() {
-    let home = gantry_testkit::Home::new();
+    let home = gantry_testkit::TestDir::new();
     home.write("ws/.keep", "");
     let home = home.config("workspace: ws\n");
     let reply = home.call("run_code", &json!({ "language": "bash", "code": "seq 100000" }));

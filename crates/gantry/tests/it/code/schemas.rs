@@ -3,7 +3,7 @@
 use gantry_core::schema::Schema;
 use gantry_testkit::git_server::GitServer;
 use gantry_testkit::server::send;
-use gantry_testkit::{Home, Server};
+use gantry_testkit::{Server, TestDir};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read as _, Write as _};
@@ -81,14 +81,14 @@ fn calls(web: SocketAddr) -> Vec<(&'static str, Value)> {
     ]
 }
 
-fn git(home: &Home, args: &[&str]) {
+fn git(home: &TestDir, args: &[&str]) {
     let mut command = Command::new("git");
     command.args(["-c", "user.name=A", "-c", "user.email=a@example.com"]).args(args).current_dir(home.path());
     assert!(command.status().expect("git is installed").success(), "{args:?}");
 }
 
-fn prepare(web: SocketAddr, remote: &GitServer) -> Home {
-    let home = Home::new().config(&format!(
+fn prepare(web: SocketAddr, remote: &GitServer) -> TestDir {
+    let home = TestDir::new().config(&format!(
         "
 defaults: {{ toolResponseMaxBytes: 50000000 }}
 tools:
@@ -168,7 +168,7 @@ fn blt_6_every_built_in_has_both_schemas_and_its_results_fit() {
 
 /// The tool that reads large outputs is there for those who have one.
 fn stored_outputs() {
-    let home = Home::new();
+    let home = TestDir::new();
     let server = home.serve();
     let reply = server.call("run_code", &json!({ "language": "bash", "code": "seq 100000" })).json();
     let handle =

@@ -1,13 +1,13 @@
 //! What governs Gantry lies in the workspace, as it does unless configured otherwise, and code can neither change nor make it.
 
 use super::site::{eventually, homes};
-use gantry_testkit::{Home, Server, process};
+use gantry_testkit::{Server, TestDir, process};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
 
 /// A home that is the workspace itself, with a repository, an agent and a configuration in it.
-pub(super) fn prepare(home: Home) -> Home {
+pub(super) fn prepare(home: TestDir) -> TestDir {
     let home = home.config("agents: { a: { tools: [read_file] } }\n");
     home.write("agents/b/agent.json", r#"{ "tools": ["read_file"] }"#);
     home.write("readme.txt", "hello\n");
@@ -197,8 +197,8 @@ fn blt_2_placeholders_that_a_killed_gantry_left_are_taken_away_by_the_next_run()
 }
 
 #[test]
-fn blt_2_while_something_runs_the_placeholders_are_no_configuration_to_anybody() {
-    let home = Home::new();
+fn blt_2_while_something_runs_no_program_reads_the_placeholders_as_configuration() {
+    let home = TestDir::new();
     let server = home.serve();
     let call = json!({ "tool": "run_code", "arguments": { "language": "bash", "code": "touch begun; sleep 600", "timeout": 600 } });
     let id = crate::queues::defer(&server, &call);

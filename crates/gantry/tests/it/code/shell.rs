@@ -1,7 +1,7 @@
 //! `shell_exec` of the catalogue: which commands, how they are found, and that they are confined like any code.
 
 use super::site::{Site, eventually, says, text};
-use gantry_testkit::{Home, process};
+use gantry_testkit::{TestDir, process};
 use serde_json::{Value, json};
 use std::os::unix::fs::{PermissionsExt, symlink};
 
@@ -93,7 +93,7 @@ fn blt_4_a_command_is_one_word_and_never_a_line_for_a_shell() {
 }
 
 #[test]
-fn blt_4_a_program_in_the_workspace_does_not_stand_in_for_one_that_is_allowed() {
+fn blt_4_a_program_in_the_workspace_does_not_replace_one_that_is_allowed() {
     Site::each(&config("allowedCommands: [git, echo]"), |site| {
         for path in ["git", "echo", "bin/git", ".venv/bin/git"] {
             plant(site, path);
@@ -322,7 +322,7 @@ fn blt_4_arguments_that_do_not_fit_are_refused() {
 
 #[test]
 fn blt_4_entries_for_files_and_for_commands_stand_beside_each_other() {
-    let home = Home::new();
+    let home = TestDir::new();
     home.write("docs/in.txt", "inside\n");
     let home = home.config(
         r"

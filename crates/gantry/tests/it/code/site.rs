@@ -1,7 +1,7 @@
 //! A Gantry with a workspace to run code in, as the user who runs the tests and, where that is root, as an ordinary one too.
 
 use gantry_testkit::server::Answer;
-use gantry_testkit::{Home, Server, process};
+use gantry_testkit::{Server, TestDir, process};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 const ORDINARY: u32 = 61_234;
 
 /// How long a condition may take to hold.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What nobody in a sandbox may read. It stands beside the workspace, in the environment, and in the home folder.
+/// What no program in a sandbox may read. It stands beside the workspace, in the environment, and in the home folder.
 pub(super) const SECRET: &str = "the canary sings outside";
 
 /// Results are passed on whole, so that tests see them.
@@ -23,7 +23,7 @@ const WHOLE: &str = "defaults: { toolResponseMaxBytes: 50000000 }\n";
 
 /// A running Gantry whose workspace is the folder `ws` of its home.
 pub(super) struct Site {
-    pub(super) home: Home,
+    pub(super) home: TestDir,
     server: Option<Server>,
     /// In the environment of everything that its calls run, and nowhere else on the machine.
     pub(super) mark: String,
@@ -81,14 +81,14 @@ impl Site {
     }
 
     /// Starts Gantry in this home with this configuration.
-    pub(super) fn at(home: Home, config: &str) -> Self {
+    pub(super) fn at(home: TestDir, config: &str) -> Self {
         let mut site = Self::prepared(home, config);
         site.start();
         site
     }
 
     /// The same without a server.
-    pub(super) fn prepared(home: Home, config: &str) -> Self {
+    pub(super) fn prepared(home: TestDir, config: &str) -> Self {
         static SITES: AtomicUsize = AtomicUsize::new(0);
         let n = SITES.fetch_add(1, Ordering::Relaxed);
         let mark = format!("gantry-mark-{}-{n}-end", std::process::id());
@@ -242,7 +242,7 @@ impl Site {
         arguments
     }
 
-    /// The result of code that runs to its end, whatever it says.
+    /// The result of code that runs to its end, with any output.
     #[track_caller]
     pub(super) fn code(&self, language: &str, code: &str) -> Value {
         self.code_with(language, code, &json!({}))
@@ -294,14 +294,14 @@ impl Site {
     #[track_caller]
     pub(super) fn nothing_runs(&self) {
         eventually_or("everything that the call started is gone", || {
-            let left = process::marked(&self.mark);
+            let left = process::find_processes(&self.mark);
             if left.is_empty() { Ok(()) } else { Err(format!("{left:?}")) }
         });
     }
 }
 
 /// A home for each kind of user that there is here.
-pub(super) fn homes() -> Vec<Home> {
+pub(super) fn homes() -> Vec<TestDir> {
     let mut homes = vec![home()];
     if is_root() {
         homes.push(home().run_by(ORDINARY));
@@ -310,10 +310,10 @@ pub(super) fn homes() -> Vec<Home> {
 }
 
 /// A home whose sandbox is the one that the tests are to be run with, if that is said, or else the best there is.
-fn home() -> Home {
+fn home() -> TestDir {
     match std::env::var("GANTRY_TEST_SANDBOX") {
-        Ok(level) => Home::new().env("GANTRY_SANDBOX", &level),
-        Err(_) => Home::new(),
+        Ok(level) => TestDir::new().env("GANTRY_SANDBOX", &level),
+        Err(_) => TestDir::new(),
     }
 }
 
@@ -331,7 +331,7 @@ pub(super) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
 /// The same for a condition that says what is against it.
 #[track_caller]
 fn eventually_or(what: &str, mut holds: impl FnMut() -> Result<(), String>) {
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + TIMEOUT;
     while let Err(why) = holds() {
         assert!(Instant::now() < end, "never: {what} {why}");
         std::thread::sleep(Duration::from_millis(10));

@@ -1,8 +1,8 @@
-//! Signals: whatever asks a Gantry that runs code to stop, nothing of the code runs on and nothing is left in the workspace.
+//! Signals: after all that asks a Gantry that runs code to stop, nothing of the code runs on and nothing is left in the workspace.
 
 use super::sealed::{prepare, tree};
 use super::site::{eventually, homes};
-use gantry_testkit::{Home, Ran, process};
+use gantry_testkit::{CommandOutput, TestDir, process};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -23,7 +23,7 @@ fn mark(name: &str) -> String {
 }
 
 /// Starts a command as a shell does: in a process group of its own, to which Ctrl-C goes.
-fn start(home: &Home, words: &[&str]) -> Child {
+fn start(home: &TestDir, words: &[&str]) -> Child {
     let mut command = home.command(words);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     command.spawn().expect("the program starts")
@@ -31,36 +31,36 @@ fn start(home: &Home, words: &[&str]) -> Child {
 
 /// Sends a signal to a command that runs endless code, waits for the command, and looks what is left.
 fn stopped(
-    home: &Home,
+    home: &TestDir,
     child: Child,
     signal: Signal,
     before: &BTreeSet<(String, String)>,
     mark: &str,
-) -> Ran {
+) -> CommandOutput {
     eventually("the code runs", || home.path().join("begun").exists());
     assert_ne!(&without_begun(home), before, "nothing stands in for what is missing");
     let below = process::descendants(child.id());
     kill_process_group(Pid::from_child(&child), signal).expect("it runs");
     let output = child.wait_with_output().expect("it ends");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
-    let ran = Ran {
+    let ran = CommandOutput {
         code: output.status.code().unwrap_or(-1),
         stdout: text(output.stdout),
         stderr: text(output.stderr),
     };
     assert_eq!(&without_begun(home), before, "what is left in the workspace: {ran:?}");
-    assert_eq!(process::marked(mark), [], "what runs on: {ran:?}");
+    assert_eq!(process::find_processes(mark), [], "what runs on: {ran:?}");
     eventually("no helper is left", || !below.iter().any(|pid| process::is_running(*pid)));
     ran
 }
 
 /// Everything in the workspace but for what the code itself has made.
-fn without_begun(home: &Home) -> BTreeSet<(String, String)> {
+fn without_begun(home: &TestDir) -> BTreeSet<(String, String)> {
     tree(home.path()).into_iter().filter(|(name, _)| name != "begun").collect()
 }
 
 /// How the last call on record ended.
-fn recorded(home: &Home) -> Value {
+fn recorded(home: &TestDir) -> Value {
     home.run(["audit", "--json"]).json()[0]["error"]["code"].take()
 }
 
@@ -81,7 +81,7 @@ fn blt_2_a_call_that_is_interrupted_or_terminated_ends_with_all_that_it_started(
 
 #[test]
 fn blt_2_a_call_that_a_running_gantry_makes_goes_on_there_when_the_command_is_interrupted() {
-    let home = prepare(Home::new());
+    let home = prepare(TestDir::new());
     let server = home.serve();
     let code = json!({ "language": "bash", "code": "touch begun; until [ -e go ]; do sleep 0.1; done; echo on > after" });
     let child = start(&home, &["call", "run_code", &code.to_string()]);
@@ -135,7 +135,7 @@ fn blt_2_a_server_that_is_terminated_while_a_job_ends_waits_for_the_end_of_it() 
         let (code, said) = server.stop();
         assert_eq!(code, 0, "{said}");
         assert_eq!(without_begun(&home), before, "{said}");
-        assert_eq!(process::marked(&mark), []);
+        assert_eq!(process::find_processes(&mark), []);
         eventually("no helper is left", || !below.iter().any(|pid| process::is_running(*pid)));
     }
 }

@@ -185,9 +185,9 @@ fn blt_5_install_package_says_what_is_not_in_the_registry() {
 #[test]
 fn blt_5_install_package_takes_nothing_but_names() {
     let yard = Yard::new(&[("package.json", NODE)]);
-    for odd in ["--global", "../other", "https://example.com/x.tgz", "user/repo", "a b", "x.tgz"] {
-        let error = yard.approved_error("install_package", &json!({ "packages": [odd] }));
-        assert_eq!(error["code"], "INVALID_ARGUMENTS", "{odd}: {error:#}");
+    for unusual in ["--global", "../other", "https://example.com/x.tgz", "user/repo", "a b", "x.tgz"] {
+        let error = yard.approved_error("install_package", &json!({ "packages": [unusual] }));
+        assert_eq!(error["code"], "INVALID_ARGUMENTS", "{unusual}: {error:#}");
         says(&error["message"], &["is not the name of a package for node"]);
     }
 }

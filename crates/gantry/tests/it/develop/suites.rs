@@ -140,7 +140,7 @@ fn blt_5_run_tests_survives_a_runner_that_dies() {
 }
 
 #[test]
-fn blt_5_run_tests_that_hang_are_ended_and_what_they_said_is_told() {
+fn blt_5_run_tests_that_hang_are_ended_and_their_output_is_reported() {
     let hangs = "import time, unittest\nclass A(unittest.TestCase):\n    def test_hangs(self):\n        \
                  print('it began', flush=True)\n        time.sleep(600)\n";
     let yard = Yard::new(&[("test_a.py", hangs)]);
@@ -152,7 +152,7 @@ fn blt_5_run_tests_that_hang_are_ended_and_what_they_said_is_told() {
 }
 
 #[test]
-fn blt_5_run_tests_asks_which_project_is_meant() {
+fn blt_5_run_tests_asks_which_project_to_test() {
     let yard =
         Yard::new(&[("package.json", NODE), ("requirements.txt", ""), ("test_a.py", UNITTEST), ("a.rs", "")]);
     let error = yard.error("run_tests", &nothing());

@@ -1,17 +1,17 @@
 //! A Gantry whose workspace holds a project.
 
 use gantry_core::schema::Schema;
-use gantry_testkit::Home;
+use gantry_testkit::TestDir;
 use serde_json::{Value, json};
 
-/// What nobody in a sandbox may read. It lies beside the workspace.
+/// What no program in a sandbox may read. It lies beside the workspace.
 pub(super) const SECRET: &str = "the canary sings outside";
 
 /// A user that no machine has.
 const ORDINARY: u32 = 61_235;
 
 pub(super) struct Yard {
-    pub(super) home: Home,
+    pub(super) home: TestDir,
 }
 
 impl Yard {
@@ -21,18 +21,18 @@ impl Yard {
 
     /// Does something in a yard of the user who runs the tests, and, where that is root, in one of an ordinary user.
     pub(super) fn each(config: &str, files: &[(&str, &str)], scenario: impl Fn(&Self)) {
-        let ordinary = rustix::process::geteuid().is_root().then(|| Home::new().run_by(ORDINARY));
-        for home in [Home::new()].into_iter().chain(ordinary) {
+        let ordinary = rustix::process::geteuid().is_root().then(|| TestDir::new().run_by(ORDINARY));
+        for home in [TestDir::new()].into_iter().chain(ordinary) {
             scenario(&Self::at(home, config, files));
         }
     }
 
     /// The same with more configuration. The workspace is the folder `ws`.
     pub(super) fn with(config: &str, files: &[(&str, &str)]) -> Self {
-        Self::at(Home::new(), config, files)
+        Self::at(TestDir::new(), config, files)
     }
 
-    fn at(home: Home, config: &str, files: &[(&str, &str)]) -> Self {
+    fn at(home: TestDir, config: &str, files: &[(&str, &str)]) -> Self {
         let home = home.config(&format!("workspace: ws\n{config}"));
         home.write("secret", SECRET);
         std::fs::create_dir_all(home.path().join("ws")).expect("the workspace");
@@ -55,7 +55,7 @@ impl Yard {
         self.home.path().join("ws").join(path).exists()
     }
 
-    /// The result of a call that asks nobody.
+    /// The result of a call without an approval.
     #[track_caller]
     pub(super) fn done(&self, tool: &str, arguments: &Value) -> Value {
         self.result(tool, self.home.call(tool, arguments))
@@ -80,7 +80,7 @@ impl Yard {
         result
     }
 
-    /// The error of a call that asks nobody.
+    /// The error of a call without an approval.
     #[track_caller]
     pub(super) fn error(&self, tool: &str, arguments: &Value) -> Value {
         let mut reply = self.home.call(tool, arguments);

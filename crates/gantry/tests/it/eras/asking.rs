@@ -14,7 +14,7 @@ const SERVER: &str = "faulty_modern_stdio";
 const ASK: &str = "faulty_modern_stdio__ask";
 
 /// How long the next event may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A legacy session over HTTP whose streams are kept apart.
 struct Session<'a> {
@@ -42,7 +42,7 @@ impl<'a> Session<'a> {
             json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params }).to_string();
         let address = self.rig.server.address;
         let mut stream = TcpStream::connect(address).expect("it listens");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+        stream.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
         let head = format!(
             "POST /mcp HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\nmcp-session-id: {}\r\n\
              accept: application/json, text/event-stream\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
@@ -58,8 +58,8 @@ impl<'a> Session<'a> {
     fn tell(&self, method: Method, message: &Value) {
         let headers = [("content-type", "application/json"), ("mcp-session-id", &*self.id)];
         let body = if message.is_null() { String::new() } else { message.to_string() };
-        let told = send(&self.rig.server.client(), method, "/mcp", &headers, &body);
-        assert!(matches!(told.status, 202 | 204), "{told:?}");
+        let outcome = send(&self.rig.server.client(), method, "/mcp", &headers, &body);
+        assert!(matches!(outcome.status, 202 | 204), "{outcome:?}");
     }
 }
 
@@ -116,7 +116,7 @@ fn ups_11_a_question_comes_on_the_stream_of_the_call_that_asks() {
 /// The requests that Gantry has sent to a server that is traced.
 fn sent(rig: &Rig, method: &str) -> Vec<Value> {
     let start = format!("[INF] {SERVER} → ");
-    let said = rig.server.said();
+    let said = rig.server.stderr();
     let frames = said.lines().filter_map(|line| line.strip_prefix(&start)).map(parsed);
     frames.filter(|frame| frame["method"] == method).collect()
 }
@@ -127,8 +127,8 @@ fn ups_11_an_answer_goes_to_the_server_with_the_exact_state_and_the_same_request
     let rig = Rig::with(&config, &[(SERVER, &[])]);
     let mut client = Client::connect(rig.door(), Era::Legacy);
     let answers = [accept("first"), json!({ "action": "decline", "x-vendor": 1 })];
-    let (_, told) = client.fill_in(ASK, &json!({ "text": "Which?", "rounds": 2 }), &answers);
-    assert_eq!(parsed(&told), answers[1]);
+    let (_, outcome) = client.fill_in(ASK, &json!({ "text": "Which?", "rounds": 2 }), &answers);
+    assert_eq!(parsed(&outcome), answers[1]);
     rig.server.eventually("all is logged", || sent(&rig, "tools/call").len() == 3);
     let frames = sent(&rig, "tools/call");
     let params = |n: usize| frames[n]["params"].clone();
@@ -150,8 +150,8 @@ fn ups_11_a_server_may_ask_ten_times_and_not_more() {
     let answers: Vec<Value> = (1..=10).map(|n| accept(&n.to_string())).collect();
     for era in [Era::Legacy, Era::Modern] {
         let mut client = Client::connect(rig.door(), era);
-        let (asked, told) = client.fill_in(ASK, &json!({ "text": "?", "rounds": 10 }), &answers);
-        assert_eq!((asked.len(), parsed(&told)), (10, accept("10")), "{era:?}");
+        let (asked, outcome) = client.fill_in(ASK, &json!({ "text": "?", "rounds": 10 }), &answers);
+        assert_eq!((asked.len(), parsed(&outcome)), (10, accept("10")), "{era:?}");
         let params = json!({ "name": ASK, "arguments": { "text": "?", "rounds": 11 } });
         let forms: Vec<_> = answers.iter().map(|answer| ("elicitation/create", answer.clone())).collect();
         let (_, answer) = client.converse("tools/call", &params, &forms);

@@ -124,15 +124,15 @@ fn questions(client: &mut Client, server: &str) {
     let ask = format!("{server}__ask");
     let schema =
         json!({ "type": "object", "properties": { "answer": { "type": "string" } }, "required": ["answer"] });
-    let (asked, told) = client.fill_in(&ask, &json!({ "text": "Whose?" }), &[accept("mine")]);
+    let (asked, outcome) = client.fill_in(&ask, &json!({ "text": "Whose?" }), &[accept("mine")]);
     assert_eq!(asked, [json!({ "message": "Whose?", "requestedSchema": schema })], "{server}");
-    assert_eq!(parsed(&told), accept("mine"), "{server}");
+    assert_eq!(parsed(&outcome), accept("mine"), "{server}");
     let declined = json!({ "action": "decline" });
-    let (_, told) = client.fill_in(&ask, &json!({ "text": "Whose?" }), std::slice::from_ref(&declined));
-    assert_eq!(parsed(&told), declined, "{server}");
+    let (_, outcome) = client.fill_in(&ask, &json!({ "text": "Whose?" }), std::slice::from_ref(&declined));
+    assert_eq!(parsed(&outcome), declined, "{server}");
     let answers = ["one", "two", "three"].map(accept);
-    let (asked, told) = client.fill_in(&ask, &json!({ "text": "Again?", "rounds": 3 }), &answers);
-    assert_eq!((asked.len(), parsed(&told)), (3, accept("three")), "{server}");
+    let (asked, outcome) = client.fill_in(&ask, &json!({ "text": "Again?", "rounds": 3 }), &answers);
+    assert_eq!((asked.len(), parsed(&outcome)), (3, accept("three")), "{server}");
 
     let params = json!({ "name": format!("{server}__sample"), "arguments": { "text": "Say hi" } });
     let content = json!({ "type": "text", "text": "hi" });
@@ -191,21 +191,21 @@ fn ups_11_a_client_that_withdraws_a_call_ends_it_at_the_server_in_every_cell() {
 }
 
 #[test]
-fn ups_11_a_client_that_cannot_be_asked_is_told_what_it_lacks() {
+fn ups_11_a_client_that_cannot_be_asked_gets_an_error_with_what_it_lacks() {
     let rig = Rig::of(&["faulty_legacy_stdio", "faulty_modern_http"]);
     let nothing = json!({});
     let mut legacy = shaken(rig.door(), super::LEGACY, &nothing);
     let mut modern = Talk::silent(rig.door());
     modern.meta = modern_meta(&nothing);
     let call = |server: &str| json!({ "name": format!("{server}__ask"), "arguments": { "text": "?" } });
-    // A server with sessions was told what clients in general can; this one cannot, and the server hears that.
+    // A server with sessions was sent what clients in general can; this one cannot, and the server hears that.
     for talk in [&mut legacy, &mut modern] {
-        let told = talk.result("tools/call", &call("faulty_legacy_stdio"));
-        let error = parsed(&text(&told));
-        assert_eq!(error["code"], -32601, "{told}");
-        assert!(error["message"].as_str().unwrap().contains("not supported by the client"), "{told}");
+        let outcome = talk.result("tools/call", &call("faulty_legacy_stdio"));
+        let error = parsed(&text(&outcome));
+        assert_eq!(error["code"], -32601, "{outcome}");
+        assert!(error["message"].as_str().unwrap().contains("not supported by the client"), "{outcome}");
     }
-    // A server without sessions is told of each client.
+    // A server without sessions gets the capabilities of each client.
     let refused = legacy.result("tools/call", &call("faulty_modern_http"));
     assert_eq!(refused["isError"], true, "{refused}");
     assert!(text(&refused).contains("the client must declare the capability elicitation"), "{refused}");
@@ -216,7 +216,7 @@ fn ups_11_a_client_that_cannot_be_asked_is_told_what_it_lacks() {
 }
 
 #[test]
-fn ups_11_nobody_is_asked_for_roots_unless_that_is_configured() {
+fn ups_11_no_client_is_asked_for_roots_unless_that_is_configured() {
     let config = json!({ "mcpServers": { "faulty_legacy_stdio_open": { "roots": true }, "faulty_modern_http_open": { "roots": true } } });
     let servers =
         ["faulty_legacy_stdio", "faulty_modern_http", "faulty_legacy_stdio_open", "faulty_modern_http_open"];

@@ -50,16 +50,19 @@ fn content(client: &mut Client, server: &str) {
 fn forms(client: &mut Client, server: &str) {
     let filled = json!({ "action": "accept", "content": { "name": "Ada", "age": 36 } });
     let tool = format!("{server}__test_elicitation_sep1034_defaults");
-    let (asked, told) = client.fill_in(&tool, &json!({}), &[filled]);
+    let (asked, outcome) = client.fill_in(&tool, &json!({}), &[filled]);
     let fields = &asked[0]["requestedSchema"]["properties"];
     assert_eq!((&fields["age"]["default"], &fields["score"]["default"]), (&json!(30), &json!(95.5)));
-    assert_eq!(told, r#"Elicitation completed: action=accept, content={"name":"Ada","age":36}"#, "{server}");
+    assert_eq!(
+        outcome, r#"Elicitation completed: action=accept, content={"name":"Ada","age":36}"#,
+        "{server}"
+    );
 
     let field = |name: &str, value: &str| json!({ "action": "accept", "content": { name: value } });
     let tool = format!("{server}__test_input_required_result_multi_round");
-    let (asked, told) = client.fill_in(&tool, &json!({}), &[field("name", "Ada"), field("color", "blue")]);
+    let (asked, outcome) = client.fill_in(&tool, &json!({}), &[field("name", "Ada"), field("color", "blue")]);
     assert_eq!(asked[1]["message"], "Step 2: What is your favorite color?", "{server}");
-    assert_eq!(told, "Ada likes blue", "{server}");
+    assert_eq!(outcome, "Ada likes blue", "{server}");
 
     let params = json!({ "name": format!("{server}__test_input_required_result_prompt") });
     let answers = [("elicitation/create", field("context", "the moon"))];

@@ -41,7 +41,7 @@ impl Round {
 
 /// The one text of a complete result.
 #[track_caller]
-pub(super) fn told(answer: &Answer) -> String {
+pub(super) fn outcome(answer: &Answer) -> String {
     let answer = answer.json();
     assert_eq!(answer["result"]["resultType"], "complete", "{answer}");
     assert_eq!(answer["result"]["isError"], false, "{answer}");
@@ -71,7 +71,7 @@ fn ups_11_a_parked_call_is_continued_by_its_answer_and_is_one_call() {
     assert!(round.state.len() >= 64, "sealed: {}", round.state);
     assert_eq!(rig.journal(SERVER), ["ask begun"]);
 
-    assert_eq!(told(&rig.call(ASK, &arguments, &round.with(&accept("yes")))), accept("yes").to_string());
+    assert_eq!(outcome(&rig.call(ASK, &arguments, &round.with(&accept("yes")))), accept("yes").to_string());
     assert_eq!(rig.journal(SERVER), ["ask begun", "ask ended"]);
     let rows = rig.calls(ASK);
     assert_eq!(states(&rows), ["COMPLETED_SUCCESS"], "{rows:?}");
@@ -94,7 +94,7 @@ fn ups_11_every_round_of_a_parked_call_has_a_state_of_its_own() {
         );
         seen.push(round.clone());
     }
-    assert_eq!(told(&rig.call(ASK, &arguments, &round.with(&accept("4")))), accept("4").to_string());
+    assert_eq!(outcome(&rig.call(ASK, &arguments, &round.with(&accept("4")))), accept("4").to_string());
     assert_eq!(rig.journal(SERVER), ["ask begun", "ask ended"]);
     assert_eq!(states(&rig.calls(ASK)), ["COMPLETED_SUCCESS"]);
 }
@@ -124,7 +124,7 @@ fn ups_11_who_comes_back_without_an_answer_is_asked_again_and_more_than_was_aske
     }
     let mut more = round.with(&accept("yes"));
     more["inputResponses"]["more"] = accept("no");
-    assert_eq!(told(&rig.call(ASK, &arguments, &more)), accept("yes").to_string());
+    assert_eq!(outcome(&rig.call(ASK, &arguments, &more)), accept("yes").to_string());
     assert_eq!(rig.journal(SERVER), ["ask begun", "ask ended"]);
 }
 
@@ -172,7 +172,7 @@ fn ups_11_the_time_in_which_a_person_answers_is_not_the_tools() {
         let answer = rig.post(method, &params);
         assert!(answer.text.contains("late"), "{method} {params}: {answer:?}");
     }
-    // The tool's own time still counts. (Elsewhere: whoever calls right after a call that was given up is not asked.)
+    // The tool's own time still counts. (Elsewhere: a client that calls right after a call that was given up is not asked.)
     let slow = rig.call("faulty_modern_http__sleep", &json!({ "ms": 60_000 }), &json!({})).json();
     assert_eq!(slow["result"]["_meta"]["gantry/error"]["code"], "TIMEOUT", "{slow}");
     // And it goes on counting after a question.
@@ -203,14 +203,14 @@ fn ups_11_a_client_that_hangs_up_while_its_call_is_parked_does_not_cancel_it() {
     let answered = asked_and_left(rig.door(), &arguments);
     // It is still there after others were served.
     let echoed = rig.call("faulty_legacy_stdio__echo", &json!({ "text": "meanwhile" }), &json!({}));
-    assert_eq!(told(&echoed), "meanwhile");
-    assert_eq!(told(&rig.call(ASK, &arguments, &answered)), accept("later").to_string());
+    assert_eq!(outcome(&echoed), "meanwhile");
+    assert_eq!(outcome(&rig.call(ASK, &arguments, &answered)), accept("later").to_string());
     assert_eq!(rig.journal(SERVER), ["ask begun", "ask ended"]);
     assert_eq!(states(&rig.calls(ASK)), ["COMPLETED_SUCCESS"]);
 }
 
 #[test]
-fn ups_11_a_client_that_comes_back_to_a_server_that_died_is_told_so() {
+fn ups_11_a_client_that_comes_back_to_a_server_that_died_gets_an_error_that_says_so() {
     let servers = [SERVER, "faulty_legacy_http"];
     let rig = Rig::of(&servers);
     let arguments = json!({ "text": "Really?" });

@@ -87,9 +87,9 @@ fn dialogue(server: &str) -> [Value; 3] {
 #[track_caller]
 fn check_dialogue(server: &str, steps: &[Value]) {
     let [defaults, rounds, prompt] = steps else { panic!("not three steps: {steps:?}") };
-    let told = text(defaults);
+    let outcome = text(defaults);
     for part in ["action=accept", r#""name":"John Doe""#, r#""age":30"#, r#""verified":true"#] {
-        assert!(told.contains(part), "{server}: {told}");
+        assert!(outcome.contains(part), "{server}: {outcome}");
     }
     assert_eq!(text(rounds), "text likes text", "{server}");
     assert_eq!(prompt["messages"][0]["content"]["text"], "Use this context: text", "{server}: {prompt}");
@@ -132,7 +132,7 @@ fn decline(rig: &Rig, sdk: &Sdk, era: &str) {
 
 /// Every era of a client, by both doors.
 fn play_all(sdk: &Sdk, eras: &[(&str, &str)]) {
-    // Servers of their own for each door: whoever calls right after a withdrawn call is not asked.
+    // Servers of their own for each entry point: a client that calls right after a withdrawn call is not asked.
     let rig = || Rig::of(&[&FAULTY[..], &FIXTURES].concat());
     for era in eras {
         let (over_http, over_stdio) = (rig(), rig());

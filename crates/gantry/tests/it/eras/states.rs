@@ -1,14 +1,14 @@
-//! `requestState` is in the hands of whoever sends it: what leads nowhere, elsewhere or to somebody else is refused with a
+//! `requestState` is in the hands of its client: a state that leads nowhere, elsewhere or to another identity is refused with a
 //! word on what to do, and never runs a call a second time.
 
-use super::parking::{Round, told};
+use super::parking::{Round, outcome};
 use super::{Answer, Rig, accept, call, post};
 use serde_json::{Value, json};
 
 const SERVER: &str = "faulty_legacy_stdio";
 const ASK: &str = "faulty_legacy_stdio__ask";
 
-/// A state that nobody gave out, and one that nobody waits for.
+/// A state that was never given out, and one that is not waited for.
 const BROKEN: &str = "requestState is not one that this server gave out";
 const GONE: &str = "nothing waits for this requestState any more";
 const OTHER: &str = "requestState belongs to another request";
@@ -38,7 +38,7 @@ fn arguments() -> Value {
 fn goes_on(rig: &Rig, round: &Round) {
     assert_eq!(rig.journal(SERVER), ["ask begun"]);
     let answer = rig.call(ASK, &arguments(), &round.with(&accept("yes")));
-    assert_eq!(told(&answer), accept("yes").to_string());
+    assert_eq!(outcome(&answer), accept("yes").to_string());
     assert_eq!(rig.journal(SERVER), ["ask begun", "ask ended"]);
 }
 
@@ -76,15 +76,15 @@ fn ups_11_a_state_that_was_tampered_with_is_refused() {
 }
 
 #[test]
-fn ups_11_a_state_of_somebody_else_is_refused() {
+fn ups_11_a_state_of_another_identity_is_refused() {
     let config = json!({ "agents": { "a": { "tools": ["*"] }, "b": { "tools": ["*"] } } });
     let rig = Rig::with(&config, &[(SERVER, &[])]);
-    let (anybody, keyholder) = (rig.server.client(), rig.server.admin());
+    let (anonymous, keyholder) = (rig.server.client(), rig.server.admin());
     let doors = [
-        (&anybody, "/mcp"),
+        (&anonymous, "/mcp"),
         (&keyholder, "/mcp"),
-        (&anybody, "/mcp/default/agents/a"),
-        (&anybody, "/mcp/default/agents/b"),
+        (&anonymous, "/mcp/default/agents/a"),
+        (&anonymous, "/mcp/default/agents/b"),
     ];
     for (n, (owner, path)) in doors.iter().enumerate() {
         let params = call(ASK, &arguments(), &json!({}));
@@ -93,7 +93,7 @@ fn ups_11_a_state_of_somebody_else_is_refused() {
         for (m, (other, path)) in doors.iter().enumerate().filter(|(m, _)| *m != n) {
             refused(&post(other, path, "tools/call", &answered), GONE, &format!("{m} with the state of {n}"));
         }
-        assert_eq!(told(&post(owner, path, "tools/call", &answered)), accept("mine").to_string());
+        assert_eq!(outcome(&post(owner, path, "tools/call", &answered)), accept("mine").to_string());
         assert_eq!(rig.journal(SERVER), ["ask begun", "ask ended"].repeat(n + 1));
     }
 }
@@ -106,7 +106,7 @@ fn ups_11_a_state_is_good_once() {
     let second = Round::of(&rig.call(ASK, &arguments, &first.with(&accept("one"))));
     refused(&rig.call(ASK, &arguments, &first.with(&accept("other"))), GONE, "an earlier round");
     let end = rig.call(ASK, &arguments, &second.with(&accept("two")));
-    assert_eq!(told(&end), accept("two").to_string());
+    assert_eq!(outcome(&end), accept("two").to_string());
     for round in [&first, &second] {
         refused(&rig.call(ASK, &arguments, &round.with(&accept("again"))), GONE, "after the end");
     }
@@ -127,7 +127,7 @@ fn ups_11_of_two_answers_at_once_one_counts() {
         let (won, lost): (Vec<_>, Vec<_>) =
             answers.iter().partition(|answer| answer.json().get("result").is_some());
         assert_eq!((won.len(), lost.len()), (1, 1), "{answers:?}");
-        assert!(told(won[0]).contains("accept"));
+        assert!(outcome(won[0]).contains("accept"));
         refused(lost[0], GONE, "the second answer");
         assert_eq!(rig.journal(SERVER), ["ask begun", "ask ended"].repeat(n));
     }
@@ -162,7 +162,7 @@ fn ups_11_a_request_that_is_only_written_in_another_way_is_the_same_request() {
         "requestState": more["requestState"], "inputResponses": more["inputResponses"],
         "arguments": { "rounds": 1, "text": "Really?" }, "name": ASK,
     });
-    assert_eq!(told(&rig.post("tools/call", &params)), accept("yes").to_string());
+    assert_eq!(outcome(&rig.post("tools/call", &params)), accept("yes").to_string());
     assert_eq!(rig.journal(SERVER), ["ask begun", "ask ended"]);
 }
 
@@ -178,9 +178,9 @@ fn ups_11_a_state_from_before_gantry_was_killed_is_refused_and_runs_nothing() {
     let begun = || rig.journal(SERVER).iter().filter(|line| *line == "ask begun").count();
     assert_eq!((begun(), rig.journal(SERVER).contains(&"ask ended".into())), (1, false));
     assert!(rig.calls(ASK).iter().all(|row| row["state"] != "COMPLETED_SUCCESS"));
-    // Whoever wants it begins anew, knowingly.
+    // A client that wants it begins anew, knowingly.
     let round = Round::of(&rig.call(ASK, &arguments(), &json!({})));
-    assert_eq!(told(&rig.call(ASK, &arguments(), &round.with(&accept("yes")))), accept("yes").to_string());
+    assert_eq!(outcome(&rig.call(ASK, &arguments(), &round.with(&accept("yes")))), accept("yes").to_string());
     assert_eq!(begun(), 2);
 }
 

@@ -5,7 +5,7 @@ use super::{Client, Era, shaken};
 use crate::passthrough::{Door, text};
 use gantry_testkit::faulty::Kind;
 use gantry_testkit::real_servers::Everything;
-use gantry_testkit::{Home, Server};
+use gantry_testkit::{Server, TestDir};
 use serde_json::{Value, json};
 
 const RESEARCH: &str = "everything__simulate_research_query";
@@ -13,7 +13,7 @@ const RESEARCH: &str = "everything__simulate_research_query";
 /// A Gantry in front of server-everything.
 struct Rig {
     server: Server,
-    home: Home,
+    home: TestDir,
     _everything: Everything,
 }
 
@@ -22,7 +22,7 @@ impl Rig {
     fn new() -> Self {
         let everything = Everything::start(Kind::Http);
         let entry = json!({ "url": everything.url, "traceMCP": true });
-        let home = Home::new().config(&json!({ "mcpServers": { "everything": entry } }).to_string());
+        let home = TestDir::new().config(&json!({ "mcpServers": { "everything": entry } }).to_string());
         let server = home.serve();
         let listed = || server.get("/api/v1/tools").text.contains("simulate");
         server.eventually("its tools are there", listed);
@@ -36,7 +36,7 @@ impl Rig {
     /// Whether Gantry has sent this method to the server.
     fn has_sent(&self, method: &str) -> bool {
         let method = format!(r#""method":"{method}""#);
-        let said = self.server.said();
+        let said = self.server.stderr();
         said.lines().any(|line| line.starts_with("[INF] everything → ") && line.contains(&method))
     }
 }
@@ -107,8 +107,8 @@ fn ups_11_a_client_of_either_era_is_sent_to_an_address_in_its_own_words() {
         // Only the older era has ids for this.
         let id = if era == Era::Legacy { json!("seven") } else { Value::Null };
         assert_eq!(asked[0]["elicitationId"], id, "{asked:?}");
-        let told = answer["result"]["content"][0]["text"].as_str().expect("a text");
-        assert!(told.contains("User completed the URL elicitation flow"), "{era:?}: {answer}");
+        let outcome = answer["result"]["content"][0]["text"].as_str().expect("a text");
+        assert!(outcome.contains("User completed the URL elicitation flow"), "{era:?}: {answer}");
         // The error that says the same is one of the older era's; the newer one has no such code.
         let code = if era == Era::Legacy { -32042 } else { -32602 };
         let error = client.talk.error("tools/call", &params(&json!(true)), code);
@@ -122,8 +122,8 @@ fn ups_11_an_old_client_reads_what_a_link_says() {
     let rig = Rig::new();
     let call = json!({ "name": "everything__get_resource_links", "arguments": { "count": 1 } });
     let mut old = shaken(rig.door(), "2025-03-26", &json!({}));
-    let told = &old.result("tools/call", &call)["content"][1];
-    let words = told["text"].as_str().unwrap_or_else(|| panic!("no text: {told}"));
+    let outcome = &old.result("tools/call", &call)["content"][1];
+    let words = outcome["text"].as_str().unwrap_or_else(|| panic!("no text: {outcome}"));
     assert!(words.starts_with("Blob Resource 1: gantry:everything/demo://resource"), "{words}");
     let mut new = shaken(rig.door(), "2025-06-18", &json!({}));
     assert_eq!(new.result("tools/call", &call)["content"][1]["type"], "resource_link");

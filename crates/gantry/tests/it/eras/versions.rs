@@ -62,8 +62,8 @@ fn results(talk: &mut Talk, server: &str, version: &str) {
         assert_eq!((&linked[1]["type"], &linked[1]["uri"]), (&json!("resource_link"), &json!(uri)), "{what}");
         assert_eq!(linked[1]["title"], "The first", "{what}");
     } else {
-        let told = format!("The first: {uri} (of five)");
-        assert_eq!(linked[1], json!({ "type": "text", "text": told }), "{what}");
+        let outcome = format!("The first: {uri} (of five)");
+        assert_eq!(linked[1], json!({ "type": "text", "text": outcome }), "{what}");
     }
     let read = talk.result("resources/read", &json!({ "uri": uri }));
     assert_eq!(read["contents"][0]["text"], "the first resource", "{what}");
@@ -105,9 +105,9 @@ fn ups_11_a_server_that_knows_only_one_old_revision_serves_clients_of_every_era(
         assert_eq!(status["era"], *version, "{status}");
         for client in &mut clients {
             assert_eq!(client.talk.call(&format!("{name}__echo"), &json!({ "text": "hi" })), "hi", "{name}");
-            let (_, told) =
+            let (_, outcome) =
                 client.fill_in(&format!("{name}__ask"), &json!({ "text": "?" }), &[accept("yes")]);
-            assert_eq!(parsed(&told), accept("yes"), "{name}");
+            assert_eq!(parsed(&outcome), accept("yes"), "{name}");
         }
     }
 }
@@ -152,7 +152,7 @@ fn ups_11_a_batch_reaches_servers_of_every_era() {
         text(&answer.unwrap_or_else(|| panic!("no {id} in {answers}"))["result"])
     };
     assert_eq!((text_of(1), text_of(2)), (format!("{} 1", servers[0]), format!("{} 2", servers[1])));
-    // Nobody can be asked in the middle of a batch: there is one answer for all of it.
+    // No client can be asked in the middle of a batch: there is one answer for all of it.
     for id in [3, 4] {
         assert!(!text_of(id).contains("accept"), "{answers}");
     }

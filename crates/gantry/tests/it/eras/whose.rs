@@ -1,4 +1,4 @@
-//! A question is for the client whose call made the server ask. Where nobody can tell which client that is, nobody is
+//! A question is for the client whose call made the server ask. Where it is unknown which client that is, none is
 //! asked: rather a call without an answer than an answer from a stranger.
 
 use super::{Client, Era, Rig, accept};
@@ -53,7 +53,7 @@ fn ups_11_a_question_that_could_be_for_two_clients_is_for_none() {
         let mut client = Client::connect(rig.door(), asking);
         let params = json!({ "name": ASK, "arguments": { "text": "Whose?" } });
         let (_, answer) = client.converse("tools/call", &params, &[]);
-        // The server was told, and its tool shows what it was told.
+        // The server was sent them, and its tool shows what it was sent.
         let refusal = parsed(&text(&answer["result"]));
         assert_eq!(refusal["code"], -32600, "{what}: {answer}");
         assert!(
@@ -73,15 +73,15 @@ fn ups_11_a_question_that_could_be_for_two_clients_is_for_none() {
     let key = asked["inputRequests"].as_object().and_then(|asked| asked.keys().next()).expect("a question");
     params["inputResponses"] = json!({ key: accept("mine") });
     params["requestState"] = asked["requestState"].clone();
-    let told = modern.talk.ask("tools/call", &params);
-    assert_eq!(parsed(&text(&told["result"])), accept("mine"), "{told}");
+    let outcome = modern.talk.ask("tools/call", &params);
+    assert_eq!(parsed(&text(&outcome["result"])), accept("mine"), "{outcome}");
     let mut legacy = Client::connect(rig.door(), Era::Legacy);
-    let (asked, told) = legacy.fill_in(ASK, &json!({ "text": "Whose?" }), &[accept("mine")]);
-    assert_eq!((asked.len(), parsed(&told)), (1, accept("mine")));
+    let (asked, outcome) = legacy.fill_in(ASK, &json!({ "text": "Whose?" }), &[accept("mine")]);
+    assert_eq!((asked.len(), parsed(&outcome)), (1, accept("mine")));
 }
 
 #[test]
-fn ups_11_a_question_on_the_stream_of_a_call_is_for_its_client_whoever_else_is_busy() {
+fn ups_11_a_question_on_the_stream_of_a_call_is_for_its_client_while_others_are_busy() {
     let servers = ["faulty_legacy_http", "faulty_modern_stdio", "faulty_modern_http"];
     let rig = Rig::of(&servers);
     for server in servers {
@@ -107,17 +107,17 @@ fn ups_11_a_question_on_the_stream_of_a_call_is_for_its_client_whoever_else_is_b
 #[track_caller]
 fn asks_itself(client: &mut Client, ask: &str, text: &str) {
     let answers = [accept("no"), accept(text)];
-    let (asked, told) = client.fill_in(ask, &json!({ "text": text, "rounds": 2 }), &answers);
+    let (asked, outcome) = client.fill_in(ask, &json!({ "text": text, "rounds": 2 }), &answers);
     let asked: Vec<&Value> = asked.iter().map(|question| &question["message"]).collect();
-    assert_eq!((asked, parsed(&told)), (vec![&json!(text); 2], accept(text)));
+    assert_eq!((asked, parsed(&outcome)), (vec![&json!(text); 2], accept(text)));
 }
 
 #[test]
 fn ups_11_two_calls_of_one_client_are_no_reason_not_to_ask_it() {
     let rig = Rig::of(&[SERVER]);
     let mut busy = Busy::at(&rig, SERVER, Era::Legacy);
-    let (asked, told) = busy.client.fill_in(ASK, &json!({ "text": "Mine?" }), &[accept("mine")]);
-    assert_eq!((asked.len(), parsed(&told)), (1, accept("mine")));
+    let (asked, outcome) = busy.client.fill_in(ASK, &json!({ "text": "Mine?" }), &[accept("mine")]);
+    assert_eq!((asked.len(), parsed(&outcome)), (1, accept("mine")));
     busy.end(&rig, SERVER);
 }
 
@@ -131,7 +131,7 @@ fn ups_11_a_question_is_not_given_to_a_client_while_another_ones_call_is_parked(
     let (_, answer) = other.converse("tools/call", &params, &[]);
     assert_eq!(parsed(&text(&answer["result"]))["code"], -32600, "{answer}");
     let end = rig.call(ASK, &json!({ "text": "Parked?" }), &parked.with(&accept("mine")));
-    assert_eq!(super::parking::told(&end), accept("mine").to_string());
-    let (_, told) = other.fill_in(ASK, &json!({ "text": "Whose?" }), &[accept("now mine")]);
-    assert_eq!(parsed(&told), accept("now mine"));
+    assert_eq!(super::parking::outcome(&end), accept("mine").to_string());
+    let (_, outcome) = other.fill_in(ASK, &json!({ "text": "Whose?" }), &[accept("now mine")]);
+    assert_eq!(parsed(&outcome), accept("now mine"));
 }

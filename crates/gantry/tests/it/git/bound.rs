@@ -66,7 +66,7 @@ fn blt_5_git_commit_takes_no_merge_for_the_rest_of_what_was_approved() {
 }
 
 #[test]
-fn blt_5_git_shows_commits_as_they_are_whatever_replaces_them() {
+fn blt_5_git_shows_commits_as_they_are_despite_replacements() {
     let repo = Repo::with(LOOPBACK).started();
     repo.git(&["remote", "add", "origin", "http://127.0.0.1:9/x.git"]);
     let first = repo.head();
@@ -193,7 +193,7 @@ fn blt_5_git_commit_concludes_a_cherry_pick_by_whom_the_question_names() {
 }
 
 #[test]
-fn blt_5_git_commit_is_in_utf_8_whatever_the_repository_says() {
+fn blt_5_git_commit_is_in_utf_8_despite_the_repositorys_settings() {
     let repo = Repo::new();
     repo.git(&["config", "i18n.commitEncoding", "ISO-8859-1"]);
     repo.git(&["config", "user.name", "Zoë"]);
@@ -228,7 +228,7 @@ fn blt_5_git_commit_merges_only_what_the_branch_does_not_have() {
 }
 
 #[test]
-fn blt_5_git_commit_has_nobody_in_it_whom_the_question_does_not_name() {
+fn blt_5_git_commit_names_only_people_whom_the_question_names() {
     let repo = Repo::new();
     for (key, value) in [
         ("committer.name", "Mallory"),
@@ -247,7 +247,7 @@ fn blt_5_git_commit_has_nobody_in_it_whom_the_question_does_not_name() {
         repo.git(&["log", "-1", "--format=%an <%ae> %cn <%ce>"]),
         "Ann Author <user@example.com> Ann Author <user@example.com>"
     );
-    // Who wrote it counts more than whose repository it is, and who says nothing is nobody.
+    // Who wrote it counts more than whose repository it is, and a missing author is none.
     for (key, value) in
         [("user.name", "Uma User"), ("author.email", "author@example.com"), ("author.name", "")]
     {
@@ -270,7 +270,7 @@ fn blt_5_git_commit_works_in_a_linked_worktree_and_without_a_branch() {
     git_in(&inner, &["init", "--quiet"]);
     git_in(&inner, &["commit", "--quiet", "--allow-empty", "--message=First"]);
     git_in(&inner, &["worktree", "add", "--quiet", "-b", "linked", "../wt"]);
-    // As git writes it if it is told to make relative links.
+    // As git writes it with relative links.
     repo.home.write("lib/wt/.git", "gitdir: ../inner/.git/worktrees/wt\n");
     let head = git_in(&inner, &["rev-parse", "HEAD"]);
     repo.home.write("lib/wt/b.txt", "b\n");

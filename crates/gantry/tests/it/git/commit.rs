@@ -134,7 +134,7 @@ fn blt_5_git_commit_says_why_there_is_nothing_to_commit() {
     ] {
         let reply = repo.home.call("git_commit", &arguments);
         assert_eq!(reply["ok"], false, "{arguments}: {reply}");
-        // Nobody is asked about nothing.
+        // Without a change there is no question.
         assert_ne!(reply["error"]["code"], "APPROVAL_REQUIRED", "{arguments}: {reply}");
         assert!(reply["error"]["message"].as_str().unwrap().contains(words), "{arguments}: {reply}");
     }

@@ -231,7 +231,7 @@ fn blt_5_git_works_in_the_repository_that_a_folder_is_in() {
 
 #[test]
 fn blt_5_git_says_what_to_do_where_there_is_no_repository() {
-    let home = gantry_testkit::Home::new();
+    let home = gantry_testkit::TestDir::new();
     let repo = Repo { home };
     for tool in ["git_status", "git_diff", "git_log", "git_push"] {
         let (code, message) = repo.fails(tool, &json!({}));

@@ -114,7 +114,7 @@ fn blt_5_git_push_that_would_lose_commits_needs_force_and_a_lease() {
     assert_eq!(branch(&upstream, "main"), repo.head());
     drop(server);
 
-    // Somebody else pushes, and this repository does not know.
+    // Another repository pushes, and this one does not know.
     let theirs = tempfile::tempdir().expect("a folder");
     git_in(theirs.path(), &["clone", "--quiet", &upstream.repository().display().to_string(), "."]);
     git_in(theirs.path(), &["commit", "--quiet", "--allow-empty", "--message=Theirs"]);
@@ -237,7 +237,7 @@ fn blt_5_git_push_tells_what_the_server_says() {
     assert!(message.contains("there is no repository at"), "{message}");
 }
 
-/// A server that sends whoever comes to another one, for as long as the test runs.
+/// A server that redirects every client to another one, for as long as the test runs.
 fn redirecting_to(target: &str) -> String {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("its address");
@@ -258,7 +258,7 @@ fn redirecting_to(target: &str) -> String {
 }
 
 #[test]
-fn blt_5_git_push_goes_to_no_other_server_whatever_the_repository_says_about_redirects() {
+fn blt_5_git_push_goes_to_no_other_server_despite_the_repositorys_redirects() {
     let other = GitServer::open();
     let shown = redirecting_to(&other.url());
     let repo = Repo::with(LOOPBACK).started();

@@ -49,7 +49,7 @@ fn basic(pair: &str) -> String {
 }
 
 #[test]
-fn blt_5_git_push_shows_a_token_to_its_server_and_to_nobody_else() {
+fn blt_5_git_push_shows_a_token_to_its_server_only() {
     let secure = Secure::wanting(&format!("x-access-token:{TOKEN}"));
     let repo = secure.repo("${GIT_TOKEN}");
     repo.hook("pre-push", "env >seen; git config --list >>seen; cat .git/config >>seen; cat /proc/*/environ /proc/*/cmdline >>seen 2>/dev/null; true");
@@ -110,7 +110,7 @@ fn blt_5_git_push_without_a_credential_speaks_tls_to_the_server_itself() {
     let repo = Repo::with("web: { allowPrivate: [\"127.0.0.1/32\", \"::1/128\"] }\n").started();
     let port = secure.relay.address.port();
     repo.git(&["remote", "add", "origin", &format!("https://me:in-the-address@localhost:{port}/x.git")]);
-    // Nobody in the jail trusts the test's authority.
+    // No program in the jail trusts the test's authority.
     let (_, message) = repo.fails("git_push", &json!({}));
     assert!(message.contains("certificate") && !message.contains("in-the-address"), "{message}");
     assert!(secure.upstream.authorizations().is_empty());

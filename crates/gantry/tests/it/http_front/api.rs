@@ -2,14 +2,14 @@
 
 use super::error;
 use gantry_testkit::server::send;
-use gantry_testkit::{Home, Server};
+use gantry_testkit::{Server, TestDir};
 use http::Method;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 #[test]
 fn every_documented_operation_answers_and_the_rest_of_each_path_does_not() {
-    let home = Home::new();
+    let home = TestDir::new();
     let server = home.serve();
     let document = server.get("/api/openapi.json").json();
     assert_eq!(document["openapi"], "3.1.0");
@@ -91,7 +91,7 @@ fn paged(server: &Server, path: &str, limit: usize) -> Vec<Value> {
 
 #[test]
 fn lists_have_one_shape_and_are_read_page_by_page() {
-    let home = Home::new();
+    let home = TestDir::new();
     let server = home.serve();
     for n in 0..7 {
         server.call("list_directory", &json!({ "path": ".", "includeHidden": n % 2 == 0 }));
@@ -115,7 +115,7 @@ fn lists_have_one_shape_and_are_read_page_by_page() {
 
 #[test]
 fn what_cannot_be_answered_is_an_error_in_json_that_says_why() {
-    let home = Home::new();
+    let home = TestDir::new();
     let server = home.serve();
     for path in ["/nothing", "/api", "/api/v2/tools", "/api/v1/nothing", "/mcp/default/routines/x"] {
         let (status, code, message) = error(&server.get(path));
@@ -159,8 +159,8 @@ fn what_cannot_be_answered_is_an_error_in_json_that_says_why() {
 
 #[test]
 fn obs_2_health_readiness_and_metrics_are_there_to_be_scraped() {
-    let home =
-        Home::new().config("queues: { files: { concurrent: 2 } }\ntools: { workspace: { queue: files } }\n");
+    let home = TestDir::new()
+        .config("queues: { files: { concurrent: 2 } }\ntools: { workspace: { queue: files } }\n");
     let server = home.serve();
     assert_eq!(server.get("/healthz").json(), json!({ "status": "ok" }));
     assert_eq!(server.get("/readyz").json(), json!({ "status": "ready" }));

@@ -1,15 +1,15 @@
 //! Whose requests are let in: hosts, origins, and spellings of a path or method that would get around both.
 
 use super::{CALL, error, get, raw};
-use gantry_testkit::Home;
+use gantry_testkit::TestDir;
 use http::Method;
 use serde_json::json;
 
 #[test]
 fn srv_2_hosts_and_origins_that_are_not_ours_are_refused() {
-    let home = Home::new();
+    let home = TestDir::new();
     let server = home.serve();
-    // H1: a page of somebody else's in a browser of this machine.
+    // H1: a foreign page in a browser of this machine.
     let port = server.address.port();
     for origin in
         ["https://evil.test", "null", "http://127.0.0.1.evil.test", "file://", "http://localhost@evil.test"]
@@ -31,7 +31,7 @@ fn srv_2_hosts_and_origins_that_are_not_ours_are_refused() {
         assert_eq!(status, 403, "{host}");
         assert!(message.contains("server.allowedHosts"), "{message}");
     }
-    // H15: a preflight gets no permission, neither for strangers nor for anybody.
+    // H15: a preflight gets no permission, neither for strangers nor for others.
     let preflight = [("origin", "https://evil.test"), ("access-control-request-method", "POST")];
     let answer = server.request(Method::OPTIONS, "/api/v1/calls", &preflight, "");
     assert_eq!(answer.status, 403);
@@ -41,7 +41,7 @@ fn srv_2_hosts_and_origins_that_are_not_ours_are_refused() {
 
 #[test]
 fn srv_2_hosts_and_origins_of_the_configuration_are_let_in() {
-    let home = Home::new()
+    let home = TestDir::new()
         .config("server: { allowedHosts: [gantry.test], allowedOrigins: [\"https://app.test\"] }\n");
     let server = home.serve();
     let answer =
@@ -54,7 +54,7 @@ fn srv_2_hosts_and_origins_of_the_configuration_are_let_in() {
 
 #[test]
 fn srv_2_no_spelling_of_a_path_or_method_gets_around_the_gates() {
-    let home = Home::new();
+    let home = TestDir::new();
     let server = home.serve();
     // H16.
     for path in [

@@ -1,14 +1,14 @@
 //! The key of the data folder: what takes it, what a caller without it sees, and servers beyond loopback.
 
 use super::{CALL, error, get};
-use gantry_testkit::Home;
+use gantry_testkit::TestDir;
 use gantry_testkit::server::send;
 use http::Method;
 use serde_json::json;
 
 #[test]
 fn srv_2_a_wrong_key_is_refused_everywhere_even_where_none_is_needed() {
-    let home = Home::new();
+    let home = TestDir::new();
     let server = home.serve();
     let right = format!("Bearer {}", server.key);
     let almost = right.get(..right.len() - 1).expect("ASCII").to_owned();
@@ -34,7 +34,7 @@ fn srv_2_a_wrong_key_is_refused_everywhere_even_where_none_is_needed() {
 
 #[test]
 fn srv_2_what_takes_the_key_is_refused_without_it() {
-    let home = Home::new();
+    let home = TestDir::new();
     let server = home.serve();
     for path in ["/api/v1/audit/verify", "/api/v1/explain?tool=read_file"] {
         let (status, code, message) = error(&server.get(path));
@@ -61,8 +61,8 @@ fn srv_2_what_takes_the_key_is_refused_without_it() {
 }
 
 #[test]
-fn srv_2_an_agent_sees_its_own_calls_and_nobody_elses() {
-    let home = Home::new();
+fn srv_2_an_agent_sees_only_its_own_calls() {
+    let home = TestDir::new();
     let server = home.serve();
     let written = home.call("write_file", &json!({ "path": "secret-name.txt", "content": "x" }));
     let theirs = written["id"].as_str().expect("an id").to_owned();
@@ -102,7 +102,7 @@ fn srv_2_an_agent_sees_its_own_calls_and_nobody_elses() {
 
 #[test]
 fn srv_2_beyond_loopback_everything_takes_the_key() {
-    let home = Home::new();
+    let home = TestDir::new();
     let mut server = home.serve_with(&["--bind", "0.0.0.0:0"]);
     assert!(server.address.ip().is_unspecified());
     server.address.set_ip(std::net::Ipv4Addr::LOCALHOST.into());
@@ -148,9 +148,9 @@ fn srv_2_beyond_loopback_everything_takes_the_key() {
 
 #[test]
 fn srv_1_a_pipe_reaches_a_server_that_listens_everywhere() {
-    let home = Home::new();
+    let home = TestDir::new();
     let server = home.serve_with(&["--bind", "0.0.0.0:0"]);
     let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": { "protocolVersion": "2025-06-18" } });
     let ran = home.run_with_input(["mcp"], &format!("{hello}\n"));
-    assert_eq!(ran.json()["result"]["serverInfo"]["name"], "gantry", "{ran:?}\n{}", server.said());
+    assert_eq!(ran.json()["result"]["serverInfo"]["name"], "gantry", "{ran:?}\n{}", server.stderr());
 }

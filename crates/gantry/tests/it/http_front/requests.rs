@@ -1,12 +1,12 @@
 //! Requests that are ambiguous, too big or too slow.
 
 use super::{CALL, error, raw};
-use gantry_testkit::Home;
+use gantry_testkit::TestDir;
 use serde_json::json;
 
 #[test]
 fn srv_2_requests_that_two_readers_would_read_differently_are_refused() {
-    let home = Home::new();
+    let home = TestDir::new();
     let server = home.serve();
     let body = format!("\r\n\r\n{:x}\r\n{CALL}\r\n0\r\n\r\n", CALL.len());
     let post = "POST /api/v1/calls HTTP/1.1\r\nhost: HOST\r\ncontent-type: application/json\r\n";
@@ -46,7 +46,7 @@ fn srv_2_requests_that_two_readers_would_read_differently_are_refused() {
 /// must hold is that nothing behind it is taken for a second request: it is the last one of its connection.
 #[test]
 fn srv_2_a_request_with_a_length_and_chunks_cannot_hide_another_one() {
-    let home = Home::new();
+    let home = TestDir::new();
     let server = home.serve();
     let hidden = format!(
         "POST /api/v1/calls HTTP/1.1\r\nhost: {}\r\ncontent-length: {}\r\n\r\n{CALL}",
@@ -72,7 +72,7 @@ fn srv_2_a_request_with_a_length_and_chunks_cannot_hide_another_one() {
 
 #[test]
 fn srv_2_headers_that_are_too_big_or_too_many_are_refused() {
-    let home = Home::new();
+    let home = TestDir::new();
     let server = home.serve();
     let big = format!("GET /healthz HTTP/1.1\r\nhost: HOST\r\nx-big: {}\r\n\r\n", "a".repeat(1 << 20));
     assert_eq!(raw(&server, &big).status, 431);
@@ -89,7 +89,7 @@ fn srv_2_headers_that_are_too_big_or_too_many_are_refused() {
 
 #[test]
 fn dur_2_clients_that_send_slowly_are_cut_off_and_others_are_served_meanwhile() {
-    let home = Home::new();
+    let home = TestDir::new();
     let server = home.serve();
     // H5: headers that never end. H6: a body that never comes.
     let (mut headers, mut body, mut silent) = (server.connect(), server.connect(), server.connect());

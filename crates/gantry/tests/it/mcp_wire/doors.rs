@@ -1,6 +1,6 @@
 //! The other doors: HTTP+SSE, WebSocket, and streams of `/mcp`, over real sockets.
 
-use super::{Home, Server, call, initialize, modern_meta, post, request};
+use super::{Server, TestDir, call, initialize, modern_meta, post, request};
 use bytes::Bytes;
 use gantry_egress::{HttpResponse, SocketReader, SocketWriter};
 use http::{Method, StatusCode};
@@ -93,7 +93,7 @@ async fn say(server: &Server, endpoint: &str, message: &[u8]) -> StatusCode {
 
 #[test]
 fn srv_3_a_websocket_carries_both_eras() {
-    let home = Home::with_test_tools();
+    let home = TestDir::with_test_tools();
     let server = home.serve();
     runtime().block_on(async {
         for path in ["/ws", "/ws/default"] {
@@ -113,7 +113,7 @@ fn srv_3_a_websocket_carries_both_eras() {
 
 #[test]
 fn srv_3_an_empty_frame_ends_the_input_and_what_runs_is_answered() {
-    let home = Home::with_test_tools();
+    let home = TestDir::with_test_tools();
     let server = home.serve();
     runtime().block_on(async {
         let mut socket = Socket::open(&server, "/ws").await;
@@ -130,7 +130,7 @@ fn srv_3_an_empty_frame_ends_the_input_and_what_runs_is_answered() {
 
 #[test]
 fn srv_3_the_gates_stand_before_every_door() {
-    let home = Home::new();
+    let home = TestDir::new();
     let server = home.serve();
     let upgrade = [
         ("connection", "upgrade"),
@@ -152,13 +152,13 @@ fn srv_3_the_gates_stand_before_every_door() {
     assert!((400..500).contains(&plain.status), "{plain:?}");
     let other = server.connect().request("GET", "/ws/other", &upgrade, b"").expect("an answer");
     assert_eq!(other.status, 404, "{other:?}");
-    let nobody = server.connect().request("POST", "/messages?sessionId=x", &[], b"{}").expect("an answer");
-    assert_eq!(nobody.status, 404, "{nobody:?}");
+    let unknown = server.connect().request("POST", "/messages?sessionId=x", &[], b"{}").expect("an answer");
+    assert_eq!(unknown.status, 404, "{unknown:?}");
 }
 
 #[test]
 fn srv_3_http_with_sse_answers_on_the_stream() {
-    let home = Home::with_test_tools();
+    let home = TestDir::with_test_tools();
     let server = home.serve();
     runtime().block_on(async {
         let mut events = Events::open(&server, Method::GET, "/sse", &[], Bytes::new()).await;
@@ -179,7 +179,7 @@ fn srv_3_http_with_sse_answers_on_the_stream() {
 
 #[test]
 fn srv_3_open_streams_do_not_keep_a_server_from_stopping() {
-    let home = Home::new();
+    let home = TestDir::new();
     let server = home.serve();
     let welcome = post(&mut server.connect(), &[], &initialize("2025-11-25"));
     let session = welcome.headers["mcp-session-id"].to_str().expect("text").to_owned();

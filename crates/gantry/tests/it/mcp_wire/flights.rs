@@ -1,10 +1,10 @@
 //! Calls under way: whose ids they hold, who may cancel them, and what becomes of them when the client goes.
 
 use super::{Door, Pipe, Socket, modern_meta, request};
-use gantry_testkit::{Home, Server};
+use gantry_testkit::{Server, TestDir};
 use serde_json::{Value, json};
 
-/// The head of a POST whose answer nobody waits for.
+/// The head of a POST whose answer is not waited for.
 fn head(path: &str, headers: &[(&str, &str)], length: usize) -> Vec<u8> {
     let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
     format!("POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {length}\r\n{headers}\r\n")
@@ -18,7 +18,7 @@ fn slow(id: u64, ms: u64, file: &str) -> Vec<u8> {
     request(id, "tools/call", &json!({ "name": "test__slow_write", "arguments": arguments, "_meta": meta }))
 }
 
-fn begun(home: &Home, server: &Server, file: &str) {
+fn begun(home: &TestDir, server: &Server, file: &str) {
     let path = home.path().join(file);
     server.eventually("the call runs", || {
         std::fs::read_to_string(&path).is_ok_and(|text| text.starts_with("begun"))
@@ -26,8 +26,8 @@ fn begun(home: &Home, server: &Server, file: &str) {
 }
 
 #[test]
-fn srv_1_an_id_that_is_in_flight_is_refused_and_nobody_cancels_what_is_not_theirs() {
-    let home = Home::with_test_tools();
+fn srv_1_an_id_that_is_in_flight_is_refused_and_clients_cancel_only_their_own_requests() {
+    let home = TestDir::with_test_tools();
     let server = home.serve();
     let (mut one, mut other) =
         (Socket::initialized(&server, "2025-06-18"), Socket::initialized(&server, "2025-06-18"));
@@ -50,7 +50,7 @@ fn srv_1_an_id_that_is_in_flight_is_refused_and_nobody_cancels_what_is_not_their
 }
 
 /// Cancels a running call of this client's; `meta` says in which era.
-fn cancels(home: &Home, mut pipe: Pipe, meta: &Value) {
+fn cancels(home: &TestDir, mut pipe: Pipe, meta: &Value) {
     let ask = |id: u64, method: &str, params: Value| {
         let mut params = params;
         params["_meta"] = meta.clone();
@@ -76,7 +76,7 @@ fn cancels(home: &Home, mut pipe: Pipe, meta: &Value) {
 #[test]
 fn srv_1_a_client_cancels_its_own_call_and_gets_no_answer_to_it() {
     for modern in [false, true] {
-        let home = Home::with_test_tools();
+        let home = TestDir::with_test_tools();
         if modern {
             cancels(&home, Pipe::open(&home), &modern_meta());
         } else {
@@ -91,7 +91,7 @@ fn srv_1_a_client_cancels_its_own_call_and_gets_no_answer_to_it() {
 #[test]
 fn srv_1_a_client_cancels_its_own_call_through_a_running_server() {
     for modern in [false, true] {
-        let home = Home::with_test_tools();
+        let home = TestDir::with_test_tools();
         let server = home.serve();
         if modern {
             cancels(&home, Pipe::open(&home), &modern_meta());
@@ -106,7 +106,7 @@ fn srv_1_a_client_cancels_its_own_call_through_a_running_server() {
 
 #[test]
 fn srv_1_hanging_up_cancels_a_call_of_2026_07_28_and_no_older_one() {
-    let home = Home::with_test_tools();
+    let home = TestDir::with_test_tools();
     let server = home.serve();
     let state = || server.get("/api/v1/audit").json()["items"][0].clone();
     let mut socket = Socket::initialized(&server, "2025-06-18");
@@ -141,7 +141,7 @@ fn srv_1_hanging_up_cancels_a_call_of_2026_07_28_and_no_older_one() {
 
 #[test]
 fn srv_1_a_pipe_that_is_closed_ends_the_program_after_the_running_call() {
-    let home = Home::with_test_tools();
+    let home = TestDir::with_test_tools();
     let mut pipe = Pipe::initialized(&home, "2025-06-18");
     pipe.send(&slow(9, 300, "last.txt"));
     let (rest, code) = pipe.close();

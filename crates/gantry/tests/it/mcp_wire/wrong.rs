@@ -1,7 +1,7 @@
 //! Messages that are wrong, by every door: each gets its own error, and the next call works.
 
 use super::{Door, Pipe, Socket, call, still_works};
-use gantry_testkit::Home;
+use gantry_testkit::TestDir;
 use serde_json::{Value, json};
 
 /// A message that is wrong, and the answer that it gets.
@@ -151,7 +151,7 @@ fn withstands(mut door: impl Door) {
 
 #[test]
 fn srv_1_wrong_messages_on_a_pipe_get_their_error_and_the_next_call_works() {
-    let home = Home::new();
+    let home = TestDir::new();
     withstands(Pipe::initialized(&home, "2025-06-18"));
     assert_eq!(home.read("after.txt"), "all well");
     // None of them became a call.
@@ -161,7 +161,7 @@ fn srv_1_wrong_messages_on_a_pipe_get_their_error_and_the_next_call_works() {
 
 #[test]
 fn srv_1_wrong_messages_over_http_get_their_error_and_the_next_call_works() {
-    let home = Home::new();
+    let home = TestDir::new();
     let server = home.serve();
     withstands(Socket::initialized(&server, "2025-06-18"));
     assert_eq!(home.read("after.txt"), "all well");
@@ -171,7 +171,7 @@ fn srv_1_wrong_messages_over_http_get_their_error_and_the_next_call_works() {
 
 #[test]
 fn srv_1_wrong_messages_on_a_pipe_to_a_running_server_get_their_error_and_the_next_call_works() {
-    let home = Home::new();
+    let home = TestDir::new();
     let server = home.serve();
     withstands(Pipe::initialized(&home, "2025-06-18"));
     let rows = server.get_as_admin("/api/v1/audit").json();

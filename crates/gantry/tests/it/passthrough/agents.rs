@@ -70,7 +70,7 @@ fn alike(client: &mut Talk, hidden: &str, missing: i64) {
 }
 
 #[test]
-fn ups_10_an_agent_without_a_tool_of_any_server_is_not_told_that_there_are_servers() {
+fn ups_10_an_agent_without_a_tool_of_any_server_does_not_learn_that_there_are_servers() {
     let rig = rig();
     // The same agent where there is no server at all.
     let bare = Rig::with_config(&json!({ "agents": { "neither": { "tools": ["read_file"] } } }));

@@ -1,4 +1,4 @@
-//! UPS-10: what is said while a call runs: progress, questions to the client, and that nobody waits any more.
+//! UPS-10: what is said while a call runs: progress, questions to the client, and cancellations.
 
 use super::{Door, Rig, Talk, faulty, with};
 use gantry_testkit::faulty::{Faulty, Kind};
@@ -72,8 +72,8 @@ fn ups_10_a_question_reaches_the_client_as_it_was_asked_and_its_answer_the_serve
         let question = client.hear("elicitation/create");
         assert_eq!(question["params"], elicitation("Which colour?"), "{question}");
         client.answer(&question, &answer);
-        let told: Value = serde_json::from_str(&client.end_call(call)).expect("JSON");
-        assert_eq!(told, answer);
+        let outcome: Value = serde_json::from_str(&client.end_call(call)).expect("JSON");
+        assert_eq!(outcome, answer);
     }
     // An error is an answer too.
     let call = client.begin_call("one__ask", &json!({ "text": "Which colour?" }));
@@ -93,8 +93,8 @@ fn ups_10_a_call_may_ask_again_and_again() {
         let question = client.hear("elicitation/create");
         client.answer(&question, &json!({ "action": "accept", "content": { "answer": format!("{round}") } }));
     }
-    let told: Value = serde_json::from_str(&client.end_call(call)).expect("JSON");
-    assert_eq!(told["content"]["answer"], "5");
+    let outcome: Value = serde_json::from_str(&client.end_call(call)).expect("JSON");
+    assert_eq!(outcome["content"]["answer"], "5");
     assert_eq!(rig.journal(), ["ask begun", "ask ended"]);
 }
 
@@ -112,7 +112,7 @@ fn ups_10_the_clients_model_is_asked_and_its_answer_goes_to_the_server() {
 }
 
 #[test]
-fn ups_10_roots_are_told_only_to_a_server_that_may_know_them() {
+fn ups_10_roots_are_sent_only_to_a_server_that_may_know_them() {
     let may = with(faulty(&[]), &json!({ "roots": true }));
     let rig = Rig::of(&json!({ "one": faulty(&[]), "may": may }));
     let mut client = rig.legacy();
@@ -153,11 +153,11 @@ fn ups_10_a_client_that_cannot_be_asked_is_not_asked_and_the_server_learns_it() 
         ("one__sample", "sampling/createMessage"),
         ("may__roots", "roots/list"),
     ] {
-        let told: Value = serde_json::from_str(&client.call(tool, &json!({}))).expect("JSON");
-        assert_eq!(told["code"], -32601, "{tool}: {told}");
+        let outcome: Value = serde_json::from_str(&client.call(tool, &json!({}))).expect("JSON");
+        assert_eq!(outcome["code"], -32601, "{tool}: {outcome}");
         assert!(
-            told["message"].as_str().is_some_and(|text| text.contains("not supported by the client")),
-            "{told}"
+            outcome["message"].as_str().is_some_and(|text| text.contains("not supported by the client")),
+            "{outcome}"
         );
         assert_eq!(client.heard(method), [] as [Value; 0], "{tool}");
     }
@@ -199,7 +199,7 @@ fn ups_10_a_question_that_could_be_any_clients_reaches_none() {
 }
 
 #[test]
-fn ups_10_an_answer_to_a_question_of_somebody_else_is_not_taken() {
+fn ups_10_an_answer_to_another_clients_question_is_not_taken() {
     let rig = Rig::one();
     let (mut first, mut thief) = (rig.legacy(), rig.legacy());
     let call = first.begin_call("one__ask", &json!({ "text": "mine" }));
@@ -213,7 +213,7 @@ fn ups_10_an_answer_to_a_question_of_somebody_else_is_not_taken() {
 #[test]
 fn ups_10_a_call_that_its_client_withdraws_is_withdrawn_at_the_server() {
     for n in 0..4 {
-        // A server of its own for each: whoever calls right after a withdrawn call is not asked.
+        // A server of its own for each: a client that calls right after a withdrawn call is not asked.
         let rig = Rig::one();
         let mut doors = rig.doors().into_iter().chain([("/sse", Door::Sse(&rig.server))]);
         let (what, door) = doors.nth(n).expect("a door");

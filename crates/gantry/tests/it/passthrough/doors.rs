@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use gantry_egress::{HttpResponse, LocalServer};
-use gantry_testkit::{Home, Server};
+use gantry_testkit::{Server, TestDir};
 use http::{Method, header};
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -21,9 +21,9 @@ pub(crate) enum Door<'a> {
     /// WebSocket at this path.
     Ws(&'a Server, &'a str),
     /// `gantry mcp` with these arguments, in front of the server that runs in this home or on its own.
-    Stdio(&'a Home, &'a [&'a str]),
+    Stdio(&'a TestDir, &'a [&'a str]),
     /// No Gantry at all: the server of this entry of `mcpServers`, started in this home.
-    Direct(&'a Home, &'a Value),
+    Direct(&'a TestDir, &'a Value),
 }
 
 /// A door that is open.
@@ -245,7 +245,7 @@ fn open_ws(runtime: &Runtime, server: &LocalServer, path: &str, ears: Sender<Str
 }
 
 /// The program of an entry, with the environment that Gantry would give it.
-fn program(home: &Home, entry: &Value) -> Command {
+fn program(home: &TestDir, entry: &Value) -> Command {
     let words = |key: &str| entry[key].as_array().into_iter().flatten().filter_map(Value::as_str);
     let mut command = Command::new(entry["command"].as_str().expect("a command"));
     let base = home.command::<[&str; 0]>([]);

@@ -95,16 +95,16 @@ fn grow(rig: &Rig) -> (String, String) {
 }
 
 #[test]
-fn ups_2_a_changed_list_is_told_on_the_stream_of_every_door() {
+fn ups_2_a_changed_list_is_sent_on_the_stream_of_every_entry_point() {
     let rig = Rig::one();
     let doors = rig.doors().into_iter().chain([("/sse", Door::Sse(&rig.server))]);
     let mut clients: Vec<_> = doors.map(|(what, door)| (what, Talk::legacy(door))).collect();
     let before = clients.iter_mut().map(|(_, client)| client.tools()).collect::<Vec<_>>();
     let (name, own) = grow(&rig);
     for ((what, client), before) in clients.iter_mut().zip(before) {
-        let told = client.hear("notifications/tools/list_changed");
-        assert_eq!(told["params"].get("_meta"), None, "{what}: {told}");
-        // It is there as soon as the client is told.
+        let outcome = client.hear("notifications/tools/list_changed");
+        assert_eq!(outcome["params"].get("_meta"), None, "{what}: {outcome}");
+        // It is there as soon as the client is notified.
         let after = client.tools();
         assert!(!before.contains(&name) && after.contains(&name), "{what}: {after:?}");
         assert_eq!(after.len(), before.len() + 1, "{what}");
@@ -113,9 +113,9 @@ fn ups_2_a_changed_list_is_told_on_the_stream_of_every_door() {
 }
 
 #[test]
-fn ups_2_a_changed_list_is_told_by_a_gantry_that_runs_for_one_client_only() {
+fn ups_2_a_changed_list_is_sent_by_a_gantry_that_runs_for_one_client_only() {
     let home =
-        gantry_testkit::Home::new().config(&json!({ "mcpServers": { "one": faulty(&[]) } }).to_string());
+        gantry_testkit::TestDir::new().config(&json!({ "mcpServers": { "one": faulty(&[]) } }).to_string());
     let mut client = Talk::legacy(Door::Stdio(&home, &[]));
     let own = client.call("one__grow", &json!({}));
     client.hear("notifications/tools/list_changed");
@@ -124,7 +124,7 @@ fn ups_2_a_changed_list_is_told_by_a_gantry_that_runs_for_one_client_only() {
 }
 
 #[test]
-fn ups_2_a_changed_list_is_told_to_those_who_listen_for_it() {
+fn ups_2_a_changed_list_is_sent_to_clients_that_listen_for_it() {
     let rig = Rig::one();
     let listening = |door: Door<'_>, wanted: &str| {
         let mut client = Talk::modern(door);
@@ -138,9 +138,9 @@ fn ups_2_a_changed_list_is_told_to_those_who_listen_for_it() {
     let mut others = rig.doors().map(|(what, door)| (what, listening(door, "promptsListChanged").1));
     let (name, own) = grow(&rig);
     for (what, (id, client)) in &mut clients {
-        let told = client.hear("notifications/tools/list_changed");
-        let subscription = &told["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"];
-        assert_eq!(*subscription, *id, "{what}: {told}");
+        let outcome = client.hear("notifications/tools/list_changed");
+        let subscription = &outcome["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"];
+        assert_eq!(*subscription, *id, "{what}: {outcome}");
         assert!(client.tools().contains(&name), "{what}");
         assert_eq!(client.call(&name, &json!({})), own, "{what}");
     }

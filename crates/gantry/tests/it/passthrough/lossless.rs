@@ -66,22 +66,22 @@ fn srv_1_an_unusual_result_keeps_every_member_in_the_other_era() {
 }
 
 /// Arguments that any reader but a raw one would rewrite.
-const ODD_ARGUMENTS: &str = r#"{ "zeta":1.10 ,"any":{"z":[1E5, -0.0,1e-7,18446744073709551615],"\u0041":"caf\u00e9 \/","a":null},"alpha":2.50,"empty":{ } }"#;
+const SAMPLE_ARGUMENTS: &str = r#"{ "zeta":1.10 ,"any":{"z":[1E5, -0.0,1e-7,18446744073709551615],"\u0041":"caf\u00e9 \/","a":null},"alpha":2.50,"empty":{ } }"#;
 
 /// Members of `_meta` that are not Gantry's.
-const ODD_META: &str = r#""vendor.example/z":{"n":0.10,"b":[1.0e+2],"a":"\u00e9"},"traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01","vendor.example/a":1.50"#;
+const SAMPLE_META: &str = r#""vendor.example/z":{"n":0.10,"b":[1.0e+2],"a":"\u00e9"},"traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01","vendor.example/a":1.50"#;
 
 #[test]
 fn ups_10_arguments_and_foreign_meta_reach_the_server_as_they_were_written() {
     let rig = rig();
     for (era, mut client) in [("legacy", rig.legacy()), ("modern", rig.modern())] {
-        client.meta = ODD_META.to_owned();
+        client.meta = SAMPLE_META.to_owned();
         for server in ["old", "new"] {
-            let call = format!(r#"{{"name":"{server}__params","arguments":{ODD_ARGUMENTS}}}"#);
+            let call = format!(r#"{{"name":"{server}__params","arguments":{SAMPLE_ARGUMENTS}}}"#);
             let answer = client.ask_raw("tools/call", &call);
             let params = super::text(&parsed(raw(&answer, &["result"])));
             let what = format!("{era} client, {server} server: {params}");
-            assert_eq!(raw(&params, &["arguments"]), ODD_ARGUMENTS, "{what}");
+            assert_eq!(raw(&params, &["arguments"]), SAMPLE_ARGUMENTS, "{what}");
             assert_eq!(raw(&params, &["name"]), "\"params\"", "{what}");
             let meta = in_order(raw(&params, &["_meta"]));
             let foreign: Vec<_> = meta
@@ -89,7 +89,7 @@ fn ups_10_arguments_and_foreign_meta_reach_the_server_as_they_were_written() {
                 .filter(|(key, _)| !key.starts_with("io.modelcontextprotocol/"))
                 .cloned()
                 .collect();
-            assert_eq!(foreign, in_order(&format!("{{{ODD_META}}}")), "{what}");
+            assert_eq!(foreign, in_order(&format!("{{{SAMPLE_META}}}")), "{what}");
             // What belongs to the protocol is Gantry's own, and only where the server's era has it.
             assert_eq!(meta.len() > foreign.len(), server == "new", "{what}");
         }
@@ -124,7 +124,7 @@ fn ups_10_what_a_server_refuses_is_refused_in_its_own_words() {
 
 #[test]
 fn srv_1_resources_and_prompts_are_passed_byte_for_byte_too() {
-    let home = gantry_testkit::Home::new();
+    let home = gantry_testkit::TestDir::new();
     let entry = faulty(&[]);
     let rig = Rig::of(&json!({ "one": entry }));
     let (mut direct, mut through) = (Talk::legacy(super::Door::Direct(&home, &entry)), rig.legacy());

@@ -1,7 +1,7 @@
 //! NAM-1 and NAM-3 with real servers' names, and UPS-6: what servers say of themselves.
 
 use super::{Door, Rig, Talk, elements, faulty, raw, with};
-use gantry_testkit::Home;
+use gantry_testkit::TestDir;
 use gantry_testkit::faulty::{COLLIDING, LONG_NAME};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,7 +27,7 @@ fn by_own_name(client: &mut Talk, server: &str) -> BTreeMap<String, String> {
 
 #[test]
 fn nam_1_a_server_without_a_prefix_shows_its_own_definitions_unchanged() {
-    let home = Home::new();
+    let home = TestDir::new();
     let rig = Rig::of(&json!({ "bare": bare(&["echo", "odd", "odd-huge", "a-b", "a.b", "a_name*", "add"]) }));
     let (mut direct, mut through) = (Talk::legacy(Door::Direct(&home, &faulty(&[]))), rig.legacy());
     let (own, shown) = (direct.ask_raw("tools/list", "{}"), through.ask_raw("tools/list", "{}"));
@@ -145,7 +145,7 @@ fn nam_3_a_long_name_is_cut_and_stays_the_same() {
 }
 
 #[test]
-fn nam_3_names_that_would_be_one_are_told_apart_and_doctor_says_so() {
+fn nam_3_names_that_would_be_one_are_distinguished_and_doctor_says_so() {
     let rig = Rig::one();
     let mut client = rig.legacy();
     let names = by_own_name(&mut client, "one__");
@@ -165,7 +165,7 @@ fn nam_3_names_that_would_be_one_are_told_apart_and_doctor_says_so() {
 }
 
 #[test]
-fn nam_3_servers_whose_ids_would_be_one_are_told_apart() {
+fn nam_3_servers_whose_ids_would_be_one_are_distinguished() {
     let rig = Rig::of(&json!({ "a-b": faulty(&[]), "a.b": faulty(&[]) }));
     let mut client = rig.legacy();
     let tools = client.tools();
@@ -215,7 +215,7 @@ fn nam_3_a_bare_name_cannot_pass_for_a_tool_of_another_server() {
 #[test]
 fn nam_3_reserved_ids_are_load_errors() {
     for id in ["agent", "rest", "router"] {
-        let home = Home::new().config(&json!({ "mcpServers": { id: faulty(&[]) } }).to_string());
+        let home = TestDir::new().config(&json!({ "mcpServers": { id: faulty(&[]) } }).to_string());
         for args in [["tools"].as_slice(), &["serve", "--bind", "127.0.0.1:0"], &["mcp"]] {
             let ran = home.run(args);
             assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{id} {args:?}: {ran:?}");
@@ -267,10 +267,10 @@ fn ups_6_instructions_of_servers_are_gantrys_instructions_under_their_ids() {
         old.as_str().expect("instructions").to_owned()
     };
     for (what, door) in rig.doors() {
-        let told = instructions(door);
-        assert!(told.contains(&section("one")) && told.contains(&section("two")), "{what}: {told}");
-        assert!(told.contains("# workspace\n"), "{what}: {told}");
+        let outcome = instructions(door);
+        assert!(outcome.contains(&section("one")) && outcome.contains(&section("two")), "{what}: {outcome}");
+        assert!(outcome.contains("# workspace\n"), "{what}: {outcome}");
     }
-    // An agent is told what concerns it.
+    // An agent sees what concerns it.
     assert_eq!(instructions(Door::Http(&rig.server, "/mcp/default/agents/second")), section("two"));
 }

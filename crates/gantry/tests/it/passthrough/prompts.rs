@@ -102,7 +102,7 @@ fn ups_10_arguments_of_prompts_and_templates_are_completed_by_their_server() {
 }
 
 #[test]
-fn ups_10_names_of_prompts_that_would_be_one_are_told_apart() {
+fn ups_10_names_of_prompts_that_would_be_one_are_distinguished() {
     // The same server twice, under ids that are sanitised to the same namespace.
     let rig = Rig::of(&json!({ "a-b": faulty(&[]), "a.b": faulty(&[]) }));
     let mut client = rig.legacy();

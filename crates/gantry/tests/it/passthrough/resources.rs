@@ -1,7 +1,7 @@
 //! UPS-10: resources and their templates, under URIs that say whose they are.
 
 use super::{Rig, Talk, faulty, members, with};
-use gantry_testkit::home::executable;
+use gantry_testkit::test_dir::executable;
 use serde_json::{Value, json};
 
 /// The URIs of the resources of the faulty server, and the start of those that its templates make.
@@ -46,13 +46,13 @@ fn ups_10_resources_of_two_servers_with_the_same_uris_do_not_collide() {
 }
 
 #[test]
-fn ups_10_what_is_asked_besides_tools_is_told_to_those_who_watch() {
+fn ups_10_requests_besides_tools_are_events_for_those_who_watch() {
     let rig = Rig::two();
     let mut client = rig.legacy();
     read(&mut client, "gantry:one/faulty://text/one");
     client.error("resources/read", &uri("gantry:one/faulty://text/none"), -32002);
-    let told = rig.server.get_as_admin("/api/v1/events?follow=false").text;
-    let told: Vec<Value> = told
+    let outcome = rig.server.get_as_admin("/api/v1/events?follow=false").text;
+    let outcome: Vec<Value> = outcome
         .lines()
         .filter_map(|line| serde_json::from_str(line.strip_prefix("data: ")?).ok())
         .filter(|event: &Value| event["type"] == "request_answered")
@@ -61,7 +61,7 @@ fn ups_10_what_is_asked_besides_tools_is_told_to_those_who_watch() {
         json!(["resources/read", "gantry:one/faulty://text/one", "ok"]),
         json!(["resources/read", "gantry:one/faulty://text/none", "failed"]),
     ];
-    let seen = told.iter().map(|event| json!([event["method"], event["subject"], event["status"]]));
+    let seen = outcome.iter().map(|event| json!([event["method"], event["subject"], event["status"]]));
     assert_eq!(seen.collect::<Vec<_>>(), expected);
 }
 
@@ -84,7 +84,7 @@ fn ups_10_templates_are_listed_and_what_they_make_is_read() {
 }
 
 #[test]
-fn ups_10_a_servers_own_uri_is_enough_where_only_one_server_can_be_meant() {
+fn ups_10_a_servers_own_uri_is_enough_where_only_one_server_has_it() {
     let rig = Rig::one();
     let mut client = rig.legacy();
     let expected = json!({ "uri": OWN[0], "mimeType": "text/plain", "text": "the first resource" });
@@ -194,13 +194,13 @@ fn ups_10_uris_in_results_of_tools_are_mapped_and_can_be_read() {
 /// That a client hears of a change of this resource, and of nothing else since.
 #[track_caller]
 fn updated(client: &mut Talk, shown: &str, what: &str) -> Value {
-    let told = client.hear("notifications/resources/updated");
-    assert_eq!(told["params"]["uri"], shown, "{what}: {told}");
-    told
+    let outcome = client.hear("notifications/resources/updated");
+    assert_eq!(outcome["params"]["uri"], shown, "{what}: {outcome}");
+    outcome
 }
 
 #[test]
-fn ups_10_who_subscribes_to_a_resource_is_told_of_its_changes_until_they_unsubscribe() {
+fn ups_10_a_subscriber_of_a_resource_gets_its_changes_until_it_unsubscribes() {
     let rig = Rig::two();
     let mut toucher = rig.legacy();
     let mut touch = |server: &str, own: &str| toucher.call(&format!("{server}__touch"), &uri(own));
@@ -210,7 +210,7 @@ fn ups_10_who_subscribes_to_a_resource_is_told_of_its_changes_until_they_unsubsc
         let (first, second) = ("gantry:one/faulty://text/one", "gantry:one/faulty://item/7");
         assert_eq!(client.result("resources/subscribe", &uri(first)), json!({}), "{what}");
         client.result("resources/subscribe", &uri(second));
-        // Neither another resource nor the same one of another server is meant.
+        // Neither another resource nor the same one of another server matches.
         touch("one", "faulty://text/two");
         touch("two", "faulty://text/one");
         touch("one", "faulty://text/one");
@@ -225,7 +225,7 @@ fn ups_10_who_subscribes_to_a_resource_is_told_of_its_changes_until_they_unsubsc
 }
 
 #[test]
-fn ups_10_who_listens_for_a_resource_is_told_of_its_changes() {
+fn ups_10_a_client_that_listens_for_a_resource_gets_its_changes() {
     let rig = Rig::two();
     let mut toucher = rig.legacy();
     for (what, door) in rig.doors() {
@@ -236,7 +236,7 @@ fn ups_10_who_listens_for_a_resource_is_told_of_its_changes() {
             &json!({ "notifications": { "resourceSubscriptions": wanted } }).to_string(),
         );
         let granted = client.hear("notifications/subscriptions/acknowledged");
-        // What is not there cannot be watched, and the client is told.
+        // What is not there cannot be watched, and the client gets an error.
         assert_eq!(
             granted["params"]["notifications"],
             json!({ "resourceSubscriptions": [wanted[0]] }),
@@ -244,8 +244,11 @@ fn ups_10_who_listens_for_a_resource_is_told_of_its_changes() {
         );
         toucher.call("one__touch", &uri("faulty://text/one"));
         toucher.call("two__touch", &uri("faulty://text/one"));
-        let told = updated(&mut client, wanted[0], what);
-        assert_eq!(told["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], id, "{what}: {told}");
+        let outcome = updated(&mut client, wanted[0], what);
+        assert_eq!(
+            outcome["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], id,
+            "{what}: {outcome}"
+        );
     }
 }
 

@@ -1,7 +1,7 @@
 //! SRV-1 and SRV-3: the same tools, policies and records by every door, and one endpoint per project and agent.
 
 use super::{Door, Rig, Talk, elements, faulty, raw};
-use gantry_testkit::Home;
+use gantry_testkit::TestDir;
 use serde_json::{Value, json};
 
 fn config() -> Value {
@@ -12,7 +12,7 @@ fn config() -> Value {
     })
 }
 
-/// Does with a client whatever can be done by a door.
+/// Does with a client all that can be done by an entry point.
 #[track_caller]
 fn converse(client: &mut Talk, what: &str) {
     assert_eq!(client.call("one__echo", &json!({ "text": what })), what);
@@ -22,8 +22,8 @@ fn converse(client: &mut Talk, what: &str) {
     // Other requests are answered while it waits.
     assert_eq!(client.call("one__echo", &json!({ "text": "meanwhile" })), "meanwhile", "{what}");
     client.answer(&question, &json!({ "action": "accept", "content": { "answer": what } }));
-    let told: Value = serde_json::from_str(&client.end_call(call)).expect("JSON");
-    assert_eq!(told["content"]["answer"], what);
+    let outcome: Value = serde_json::from_str(&client.end_call(call)).expect("JSON");
+    assert_eq!(outcome["content"]["answer"], what);
     let denied = client.result("tools/call", &json!({ "name": "one__wipe", "arguments": { "text": what } }));
     assert_eq!(denied["_meta"]["gantry/error"]["code"], "PERMISSION_DENIED", "{what}: {denied}");
     client.error("tools/call", &json!({ "name": "one__nothing", "arguments": {} }), -32602);
@@ -31,7 +31,7 @@ fn converse(client: &mut Talk, what: &str) {
 }
 
 /// What is on record of a conversation, the call that was made last first.
-fn records(home: &Home, principal: &str) -> Vec<(String, String)> {
+fn records(home: &TestDir, principal: &str) -> Vec<(String, String)> {
     let rows = home.run(["audit", "--json", "--limit", "5"]).json();
     let field = |row: &Value, name: &str| row[name].as_str().expect("a text").to_owned();
     let rows = rows.as_array().expect("rows").iter();
@@ -45,7 +45,7 @@ fn records(home: &Home, principal: &str) -> Vec<(String, String)> {
 #[test]
 fn srv_1_tools_policies_questions_and_records_are_the_same_by_every_door() {
     let rig = Rig::with_config(&config());
-    let alone = Home::new().config(&config().to_string());
+    let alone = TestDir::new().config(&config().to_string());
     let doors = [
         ("/mcp", rig.door(), &rig.home),
         ("/mcp/default", Door::Http(&rig.server, "/mcp/default"), &rig.home),
@@ -81,7 +81,7 @@ fn srv_1_tools_policies_questions_and_records_are_the_same_by_every_door() {
 #[test]
 fn srv_1_a_modern_client_is_asked_and_answers_by_every_door() {
     let rig = Rig::with_config(&config());
-    let alone = Home::new().config(&config().to_string());
+    let alone = TestDir::new().config(&config().to_string());
     let doors = rig.doors().into_iter().chain([("on its own", Door::Stdio(&alone, &[]))]);
     for (what, door) in doors {
         let mut client = Talk::modern(door);
@@ -97,15 +97,15 @@ fn srv_1_a_modern_client_is_asked_and_answers_by_every_door() {
         call["requestState"] = asked["requestState"].clone();
         call["inputResponses"] = json!({ key: { "action": "accept", "content": { "answer": what } } });
         let answered = client.result("tools/call", &call);
-        let told: Value = serde_json::from_str(&super::text(&answered)).expect("JSON");
-        assert_eq!(told["content"]["answer"], what, "{answered}");
+        let outcome: Value = serde_json::from_str(&super::text(&answered)).expect("JSON");
+        assert_eq!(outcome["content"]["answer"], what, "{answered}");
     }
 }
 
 /// A Gantry whose server takes a moment to start, and a client that comes before it has.
 fn first_client<T>(what: &str, ask: impl FnOnce(Door<'_>) -> T) -> T {
     let config = json!({ "mcpServers": { "slow": faulty(&["--start-after", "300"]) } });
-    let home = Home::new().config(&config.to_string());
+    let home = TestDir::new().config(&config.to_string());
     let server = (what != "gantry mcp on its own").then(|| home.serve());
     ask(match (&server, what) {
         (Some(server), "/mcp") => Door::Http(server, "/mcp"),
@@ -116,7 +116,7 @@ fn first_client<T>(what: &str, ask: impl FnOnce(Door<'_>) -> T) -> T {
 }
 
 #[test]
-fn srv_1_a_first_client_by_any_door_is_told_of_servers_that_are_still_starting() {
+fn srv_1_a_first_client_by_any_entry_point_learns_of_servers_that_are_still_starting() {
     for what in ["/mcp", "/sse", "/ws", "gantry mcp in front of a server", "gantry mcp on its own"] {
         first_client(what, |door| {
             let mut client = Talk::silent(door);
@@ -163,7 +163,7 @@ fn srv_1_a_first_modern_request_by_any_door_waits_for_servers_that_are_still_sta
 #[test]
 fn srv_3_the_endpoint_of_an_agent_shows_and_runs_only_what_the_agent_has() {
     let rig = Rig::with_config(&config());
-    let alone = Home::new().config(&config().to_string());
+    let alone = TestDir::new().config(&config().to_string());
     let doors = [
         ("/mcp", Door::Http(&rig.server, "/mcp/default/agents/reader")),
         ("/ws", Door::Ws(&rig.server, "/ws/default/agents/reader")),
@@ -198,11 +198,11 @@ fn srv_3_a_project_or_agent_that_is_not_there_has_no_endpoint() {
             "{path}: {answer:?}"
         );
     }
-    let nobody = rig.server.post("/mcp/default/agents/nobody", &hello.to_string());
-    let error = &nobody.json()["error"];
-    assert_eq!(error["code"], -32602, "{nobody:?}");
-    assert!(error["message"].as_str().is_some_and(|text| text.contains("nobody")), "{nobody:?}");
-    assert_eq!(nobody.headers.get("mcp-session-id"), None);
+    let unknown = rig.server.post("/mcp/default/agents/nobody", &hello.to_string());
+    let error = &unknown.json()["error"];
+    assert_eq!(error["code"], -32602, "{unknown:?}");
+    assert!(error["message"].as_str().is_some_and(|text| text.contains("nobody")), "{unknown:?}");
+    assert_eq!(unknown.headers.get("mcp-session-id"), None);
     let ran = rig.home.run_with_input(["mcp", "--agent", "nobody"], &format!("{hello}\n"));
     assert!(ran.stdout.contains("nobody") || ran.stderr.contains("nobody"), "{ran:?}");
     assert!(!ran.stdout.contains("\"result\""), "{ran:?}");

@@ -1,4 +1,4 @@
-//! Who may not come in: pages in a browser, and clients that use what belongs to somebody else.
+//! Who may not come in: pages in a browser, and clients that use what belongs to another.
 
 use super::{Door, Rig, Talk, faulty};
 use gantry_testkit::Server;
@@ -94,7 +94,7 @@ fn srv_1_a_wrong_key_opens_no_door() {
     }
 }
 
-/// That this is the answer to everybody who uses a session that is not theirs, or none.
+/// That this is the answer to every client that uses a session of another, or none.
 #[track_caller]
 fn is_unknown(answer: &Answer, what: &str) {
     assert_eq!(answer.status, 404, "{what}: {answer:?}");

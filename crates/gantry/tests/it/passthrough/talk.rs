@@ -1,4 +1,4 @@
-//! An MCP client in plain messages, by whatever door: it sees every byte that Gantry sends it.
+//! An MCP client in plain messages, by any entry point: it sees every byte that Gantry sends it.
 
 use super::doors::{Door, Way};
 use serde::Deserializer as _;
@@ -11,7 +11,7 @@ use std::fmt;
 use std::time::Duration;
 
 /// How long anything may take to come.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) const LEGACY: &str = "2025-11-25";
 pub(crate) const MODERN: &str = "2026-07-28";
@@ -193,7 +193,7 @@ impl Talk {
             return self.kept.remove(at).expect("it is there");
         }
         loop {
-            let message = self.way.heard.recv_timeout(PATIENCE).unwrap_or_else(|error| {
+            let message = self.way.heard.recv_timeout(TIMEOUT).unwrap_or_else(|error| {
                 panic!("waited for {what}, but {error}; what came is {:?}", self.kept)
             });
             if is_it(&parsed(&message)) {

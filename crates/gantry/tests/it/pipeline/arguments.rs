@@ -2,13 +2,13 @@
 
 use super::file;
 use crate::results::mcp_tools;
-use gantry_testkit::Home;
+use gantry_testkit::TestDir;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 #[test]
 fn cal_4_every_failing_field_is_named() {
-    let home = Home::new();
+    let home = TestDir::new();
     let reply = home.call("write_file", &json!({ "path": 1, "colour": "red", "createDirs": "yes" }));
     assert_eq!(reply["error"]["code"], "INVALID_ARGUMENTS");
     let errors = reply["error"]["details"]["errors"].as_array().unwrap();
@@ -23,7 +23,7 @@ fn cal_4_every_failing_field_is_named() {
 
 #[test]
 fn cal_4_nothing_runs_with_arguments_that_do_not_fit() {
-    let home = Home::with_test_tools();
+    let home = TestDir::with_test_tools();
     let server = home.serve();
     let target = file(&home, "count.txt");
     let reply = server.call("test__count", &json!({ "file": target, "text": ["x"] }));
@@ -42,7 +42,7 @@ fn cal_4_nothing_runs_with_arguments_that_do_not_fit() {
 
 #[test]
 fn cal_4_a_tool_with_an_unusable_schema_is_quarantined_alone() {
-    let home = Home::with_test_tools();
+    let home = TestDir::with_test_tools();
     let server = home.serve();
     let tools = server.get("/api/v1/tools").json();
     let tools = tools["items"].as_array().unwrap();

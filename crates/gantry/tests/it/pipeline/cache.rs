@@ -2,11 +2,11 @@
 
 use super::{file, lines, post, post_as_person};
 use gantry_testkit::server::Answer;
-use gantry_testkit::{Home, Server};
+use gantry_testkit::{Server, TestDir};
 use serde_json::{Value, json};
 use std::thread;
 
-/// The newest row of the audit trail for a tool.
+/// The newest row of the audit log for a tool.
 fn newest(server: &Server, tool: &str) -> Value {
     server.get_as_admin(&format!("/api/v1/audit?tool={tool}&limit=1")).json()["items"][0].take()
 }
@@ -18,7 +18,7 @@ fn started(server: &Server) -> usize {
 
 #[test]
 fn cal_5_a_provider_and_a_tool_can_be_cached() {
-    let home = Home::with_test_tools()
+    let home = TestDir::with_test_tools()
         .settings(&json!({ "cache": 60_000, "toolsCache": { "echo": 0, "slow-write": 60_000 } }));
     let server = home.serve();
     let cached = |tool: &str, arguments: &Value| {
@@ -38,14 +38,14 @@ fn cal_5_a_provider_and_a_tool_can_be_cached() {
 
 #[test]
 fn cal_5_the_workspace_is_cached_by_the_configuration() {
-    let home = Home::new().config("tools: { workspace: { toolsCache: { read_file: 600000 } } }\n");
+    let home = TestDir::new().config("tools: { workspace: { toolsCache: { read_file: 600000 } } }\n");
     home.write("a.txt", "old");
     let server = home.serve();
     let read = || server.call("read_file", &json!({ "path": "a.txt" })).json();
     assert_eq!(read()["result"]["content"], "old");
     home.write("a.txt", "new");
     assert_eq!((&read()["result"]["content"], &read()["extras"]["cached"]), (&json!("old"), &json!(true)));
-    // Other arguments are another call, whatever the order of their keys.
+    // Other arguments are another call, in any order of keys.
     let other = server.call("read_file", &json!({ "encoding": "utf-8", "path": "a.txt" })).json();
     assert_eq!(other["result"]["content"], "new", "{other}");
     let swapped = server.call("read_file", &json!({ "path": "a.txt", "encoding": "utf-8" })).json();
@@ -54,7 +54,7 @@ fn cal_5_the_workspace_is_cached_by_the_configuration() {
 
 #[test]
 fn cal_5_an_answer_is_given_again_only_for_so_long() {
-    let home = Home::with_test_tools().settings(&json!({ "cache": 300 }));
+    let home = TestDir::with_test_tools().settings(&json!({ "cache": 300 }));
     let server = home.serve();
     let tick = json!({ "file": file(&home, "ticks.txt"), "ms": 0 });
     assert_eq!(server.call("test__tick", &tick).json()["result"], "1");
@@ -63,7 +63,7 @@ fn cal_5_an_answer_is_given_again_only_for_so_long() {
 
 #[test]
 fn cal_5_only_successes_are_kept() {
-    let home = Home::with_test_tools().settings(&json!({ "cache": 60_000 }));
+    let home = TestDir::with_test_tools().settings(&json!({ "cache": 60_000 }));
     let server = home.serve();
     for _ in 0..2 {
         let failed = server.call("test__fail", &json!({ "text": "boom" })).json();
@@ -81,7 +81,7 @@ fn cal_5_only_successes_are_kept() {
 
 #[test]
 fn cal_5_identical_misses_at_once_run_once() {
-    let home = Home::with_test_tools().settings(&json!({ "cache": 60_000 }));
+    let home = TestDir::with_test_tools().settings(&json!({ "cache": 60_000 }));
     let server = home.serve();
     let tick = json!({ "file": file(&home, "ticks.txt"), "ms": 500 });
     let replies: Vec<Value> = thread::scope(|scope| {
@@ -100,7 +100,7 @@ fn cal_5_identical_misses_at_once_run_once() {
 #[test]
 fn cal_5_answers_do_not_cross_identities_or_agents() {
     let home =
-        Home::with_test_tools().config("agents: { a: {}, b: {} }\n").settings(&json!({ "cache": 60_000 }));
+        TestDir::with_test_tools().config("agents: { a: {}, b: {} }\n").settings(&json!({ "cache": 60_000 }));
     let server = home.serve();
     let tick = json!({ "tool": "test__tick", "arguments": { "file": file(&home, "ticks.txt"), "ms": 0 } });
     let as_agent = |agent: &str| {
@@ -125,8 +125,8 @@ fn cal_5_answers_do_not_cross_identities_or_agents() {
 }
 
 #[test]
-fn cal_5_a_caller_who_gives_up_takes_nobody_else_with_him() {
-    let home = Home::with_test_tools().settings(&json!({ "cache": 60_000 }));
+fn cal_5_a_caller_who_gives_up_takes_no_other_caller_along() {
+    let home = TestDir::with_test_tools().settings(&json!({ "cache": 60_000 }));
     let server = home.serve();
     let call = json!({ "tool": "test__tick", "arguments": { "file": file(&home, "ticks.txt"), "ms": 2000 } });
     let first = crate::queues::defer(&server, &call);
@@ -141,8 +141,8 @@ fn cal_5_a_caller_who_gives_up_takes_nobody_else_with_him() {
 }
 
 #[test]
-fn cal_5_a_caller_with_less_patience_fails_alone() {
-    let home = Home::with_test_tools().settings(&json!({ "cache": 60_000 }));
+fn cal_5_a_caller_with_a_shorter_timeout_fails_alone() {
+    let home = TestDir::with_test_tools().settings(&json!({ "cache": 60_000 }));
     let server = home.serve();
     let call = json!({ "tool": "test__tick", "arguments": { "file": file(&home, "ticks.txt"), "ms": 1500 } });
     let mut hasty = call.clone();
@@ -158,7 +158,7 @@ fn cal_5_a_caller_with_less_patience_fails_alone() {
 
 #[test]
 fn cal_5_a_call_that_waits_for_the_same_answer_can_be_canceled() {
-    let home = Home::with_test_tools().settings(&json!({ "cache": 60_000 }));
+    let home = TestDir::with_test_tools().settings(&json!({ "cache": 60_000 }));
     let server = home.serve();
     let call =
         json!({ "tool": "test__tick", "arguments": { "file": file(&home, "ticks.txt"), "ms": 50_000 } });

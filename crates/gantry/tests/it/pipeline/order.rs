@@ -2,13 +2,13 @@
 
 use super::{file, lines, post, post_as_person};
 use crate::results::mcp_call;
-use gantry_testkit::Home;
+use gantry_testkit::TestDir;
 use serde_json::{Value, json};
 use std::thread;
 
 #[test]
 fn cal_2_every_door_leads_through_the_same_policies_and_the_same_ledger() {
-    let home = Home::with_test_tools().config(
+    let home = TestDir::with_test_tools().config(
         "policies: [{ name: no-counts, tools: [test__count], decide: deny, reason: nobody counts here }]\n",
     );
     let count = json!({ "file": file(&home, "count.txt"), "text": "x" });
@@ -36,7 +36,7 @@ fn cal_2_every_door_leads_through_the_same_policies_and_the_same_ledger() {
 
 #[test]
 fn cal_2_authorisation_comes_before_validation_and_validation_before_approval() {
-    let home = Home::with_test_tools().config(
+    let home = TestDir::with_test_tools().config(
         r"
 policies:
   - { name: no-counts, tools: [test__count], decide: deny }
@@ -60,7 +60,7 @@ policies:
 
 #[test]
 fn cal_2_a_cached_answer_waits_for_approval_like_the_first_one() {
-    let home = Home::with_test_tools()
+    let home = TestDir::with_test_tools()
         .config("approvals: { requiresApprovalTools: [test__tick] }\n")
         .settings(&json!({ "cache": 60_000 }));
     let server = home.serve();
@@ -79,7 +79,7 @@ fn cal_2_a_cached_answer_waits_for_approval_like_the_first_one() {
 
 #[test]
 fn cal_2_a_cached_answer_is_not_given_to_a_caller_whom_a_policy_denies() {
-    let home = Home::with_test_tools()
+    let home = TestDir::with_test_tools()
         .config(
             r#"
 agents: { good: {}, bad: {} }
@@ -99,7 +99,7 @@ policies: [{ name: not-bad, tools: ["test__*"], when: "agent == 'bad'", decide: 
 
 #[test]
 fn cal_2_a_held_call_and_a_cached_answer_never_reach_the_queue() {
-    let home = Home::with_test_tools()
+    let home = TestDir::with_test_tools()
         .config(
             "queues: { one: { concurrent: 1, maxWaiting: 1 } }\napprovals: { requiresApprovalTools: [test__count] }\n",
         )
@@ -119,7 +119,7 @@ fn cal_2_a_held_call_and_a_cached_answer_never_reach_the_queue() {
 
 #[test]
 fn cal_2_the_configured_limit_is_for_running_and_a_callers_own_for_waiting_too() {
-    let home = Home::with_test_tools()
+    let home = TestDir::with_test_tools()
         .config("queues: { one: { concurrent: 1 } }\ndefaults: { toolTimeout: 1000 }\n")
         .settings(
             &json!({ "toolsQueue": { "sleep": "one", "echo": "one" }, "toolsTimeout": { "sleep": 60000 } }),
@@ -145,7 +145,7 @@ fn cal_2_the_configured_limit_is_for_running_and_a_callers_own_for_waiting_too()
 
 #[test]
 fn cal_2_the_size_is_capped_before_the_budget_is_charged() {
-    let home = Home::with_test_tools()
+    let home = TestDir::with_test_tools()
         .config("defaults: { toolResponseMaxBytes: 1000, contextBudgetTokens: 200 }\n");
     let reply = home.call("test__flood", &json!({ "bytes": 100_000 }));
     assert_eq!(reply["ok"], true, "the handle fits, the output would not: {reply}");
@@ -154,7 +154,7 @@ fn cal_2_the_size_is_capped_before_the_budget_is_charged() {
 
 #[test]
 fn cal_2_a_reply_is_on_record_when_it_arrives() {
-    let home = Home::with_test_tools();
+    let home = TestDir::with_test_tools();
     let server = home.serve();
     for (tool, arguments, state) in [
         ("test__noop", json!({}), "COMPLETED_SUCCESS"),

@@ -1,7 +1,7 @@
-//! The one shape of tools, replies and errors, whatever the source and the door.
+//! The one shape of tools, replies and errors, for every source and entry point.
 
 use super::{file, post};
-use gantry_testkit::Home;
+use gantry_testkit::TestDir;
 use gantry_testkit::server::Answer;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -12,7 +12,7 @@ fn keys(value: &Value) -> BTreeSet<&str> {
 
 #[test]
 fn cal_1_tools_of_every_source_are_listed_and_answered_alike() {
-    let home = Home::with_test_tools();
+    let home = TestDir::with_test_tools();
     home.write("a.txt", "hi");
     let tools = home.run(["tools", "--format", "json"]).json();
     let expected = BTreeSet::from([
@@ -42,7 +42,7 @@ fn cal_1_tools_of_every_source_are_listed_and_answered_alike() {
 
 #[test]
 fn cal_3_a_success_has_the_same_fields_by_command_line_and_http() {
-    let home = Home::with_test_tools();
+    let home = TestDir::with_test_tools();
     let fields = BTreeSet::from(["extras", "id", "kind", "latencyMs", "namespace", "ok", "result", "state"]);
     let by_cli = home.call("test__echo", &json!({ "text": "hi" }));
     let server = home.serve();
@@ -62,7 +62,7 @@ fn cal_3_a_success_has_the_same_fields_by_command_line_and_http() {
 
 #[test]
 fn cal_3_a_failure_has_the_same_fields_by_command_line_and_http() {
-    let home = Home::with_test_tools();
+    let home = TestDir::with_test_tools();
     let fields = BTreeSet::from(["error", "extras", "id", "kind", "latencyMs", "namespace", "ok", "state"]);
     let ran = home.run(["call", "test__fail", r#"{"text":"boom"}"#, "--json"]);
     assert_eq!(ran.code, 1);
@@ -82,7 +82,7 @@ fn cal_3_a_failure_has_the_same_fields_by_command_line_and_http() {
 
 #[test]
 fn cal_3_each_code_has_its_status_and_is_in_the_documented_list() {
-    let home = Home::with_test_tools().config(
+    let home = TestDir::with_test_tools().config(
         r"
 defaults: { contextBudgetTokens: 100 }
 queues: { one: { concurrent: 1, maxWaiting: 1 } }

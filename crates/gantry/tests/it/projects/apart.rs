@@ -24,7 +24,7 @@ fn pol_1_servers_of_one_id_are_two_servers_with_settings_of_their_own() {
     assert_eq!(tools("other"), ["s__env", "s__pid"]);
     assert!(tools("default").contains(&"s__echo".to_owned()), "{:?}", tools("default"));
     assert!(!tools("default").contains(&"s__journal".to_owned()), "{:?}", tools("default"));
-    // Both are listed, each with its project, and one can be told from the other.
+    // Both are listed, each with its project, and they can be distinguished.
     let servers = site.server.get("/api/v1/servers").json();
     let projects: Vec<_> =
         servers["items"].as_array().unwrap().iter().map(|s| (&s["id"], &s["project"])).collect();
@@ -63,7 +63,7 @@ fn pol_1_a_workspace_is_one_projects_own() {
 #[test]
 fn pol_1_a_server_that_others_wrote_reaches_the_files_of_its_own_project_only() {
     let files = gantry_testkit::real_servers::find("filesystem");
-    let home = gantry_testkit::Home::new();
+    let home = gantry_testkit::TestDir::new();
     let of = |folder: &str| {
         home.write(&format!("{folder}/{folder}.txt"), folder);
         files.prepare(&home.path().join(folder)).entry()
@@ -148,7 +148,7 @@ fn pol_1_agents_of_one_name_are_two_agents() {
 
 #[test]
 fn pol_1_agents_and_tools_in_files_belong_to_the_project_of_their_folder() {
-    let home = super::furnished(gantry_testkit::Home::new(), &pair());
+    let home = super::furnished(gantry_testkit::TestDir::new(), &pair());
     let agent = |tools: &str| format!("---\nname: a\ntools: {tools}\n---\nWork.\n");
     home.write("agents/a.md", &agent("s__echo"));
     home.write("projects/other/agents/a.md", &agent("s__pid, extra__env"));
@@ -294,8 +294,9 @@ fn pol_1_the_ledger_and_the_events_name_the_project() {
         let rows = rows["items"].as_array().unwrap();
         assert_eq!(rows.len(), calls, "{rows:?}");
         assert!(rows.iter().all(|row| row["project"] == project), "{rows:?}");
-        let told = site.server.get_as_admin(&format!("/api/v1/events?follow=false&project={project}")).text;
-        let of: Vec<Value> = told
+        let outcome =
+            site.server.get_as_admin(&format!("/api/v1/events?follow=false&project={project}")).text;
+        let of: Vec<Value> = outcome
             .lines()
             .filter_map(|line| line.strip_prefix("data: "))
             .map(|text| serde_json::from_str(text).unwrap())

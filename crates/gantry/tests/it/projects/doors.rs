@@ -3,7 +3,7 @@
 use super::{Site, pair};
 use crate::passthrough::{Door, Talk};
 use crate::results::{mcp_call, mcp_tools};
-use gantry_testkit::Home;
+use gantry_testkit::TestDir;
 use http::Method;
 use serde_json::{Value, json};
 
@@ -69,7 +69,7 @@ fn pol_1_every_mcp_door_leads_to_the_project_and_the_agent_that_it_names() {
 
 #[test]
 fn pol_1_a_gantry_that_runs_for_one_client_serves_the_project_that_is_named() {
-    let home = super::furnished(Home::new(), &with_agents());
+    let home = super::furnished(TestDir::new(), &with_agents());
     let mut client = Talk::legacy(Door::Stdio(&home, &["--project", "other", "--agent", "a"]));
     assert_eq!(client.tools(), ["s__env", "s__pid"]);
     assert_eq!(who(&mut client), "two");
@@ -94,8 +94,8 @@ fn pol_1_a_session_of_one_project_is_none_of_another() {
 
 #[test]
 fn pol_1_every_command_takes_the_project_with_and_without_a_running_server() {
-    let home = super::furnished(Home::new(), &with_agents());
-    let commands = |home: &Home| {
+    let home = super::furnished(TestDir::new(), &with_agents());
+    let commands = |home: &TestDir| {
         let json = |args: &[&str]| {
             let ran = home.run(args);
             assert_eq!(ran.code, 0, "{args:?}: {ran:?}");
@@ -253,7 +253,7 @@ fn pol_1_no_command_goes_on_in_a_project_that_is_not_there() {
         &["mcp", "--project", "nowhere"],
     ] {
         let ran = site.home.run(args);
-        // A call that is refused is no wrong usage, whatever it was refused for.
+        // A call that is refused is no wrong usage, for any reason of the refusal.
         let code = if args[0] == "call" { 1 } else { 2 };
         assert_eq!((ran.code, ran.stdout.as_str()), (code, ""), "{args:?}: {ran:?}");
         assert!(ran.stderr.contains("project"), "{args:?}: {ran:?}");

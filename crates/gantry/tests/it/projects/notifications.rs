@@ -44,14 +44,14 @@ fn pol_1_changes_of_a_server_are_never_heard_by_clients_of_another_project() {
     for (tool, note) in LISTS {
         assert_eq!(one.call(tool, &json!({})), "grown-1");
         for (who, client) in &mut default {
-            let told = client.hear(note);
-            assert!(told["params"].is_object() || told["params"].is_null(), "{who}: {told}");
+            let outcome = client.hear(note);
+            assert!(outcome["params"].is_object() || outcome["params"].is_null(), "{who}: {outcome}");
         }
     }
     one.call("s__touch", &json!({ "uri": "faulty://text/one" }));
     for (who, client) in &mut default {
-        let told = client.hear("notifications/resources/updated");
-        assert_eq!(told["params"]["uri"], "gantry:s/faulty://text/one", "{who}");
+        let outcome = client.hear("notifications/resources/updated");
+        assert_eq!(outcome["params"]["uri"], "gantry:s/faulty://text/one", "{who}");
     }
     one.call("s__log", &json!({ "text": "in default", "level": "error", "ms": 20 }));
     for (_, client) in default.iter_mut().filter(|(who, _)| who.starts_with("legacy")) {

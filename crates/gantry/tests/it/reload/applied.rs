@@ -3,7 +3,7 @@
 use super::{count, ran};
 use crate::passthrough::{Door, Talk};
 use crate::projects::{Site, faulty, is_running, named, pair, with};
-use gantry_testkit::Home;
+use gantry_testkit::TestDir;
 use http::Method;
 use serde_json::{Value, json};
 
@@ -59,7 +59,7 @@ fn pol_2_a_changed_policy_holds_for_sessions_that_run() {
 fn pol_2_changed_limits_hold_for_the_next_call() {
     let site = Site::at(
         crate::projects::furnished(
-            Home::with_test_tools(),
+            TestDir::with_test_tools(),
             &json!({ "agents": { "a": { "tools": ["spawn_agents"] } } }),
         )
         .env("TEST_GANTRY_COORDINATION", "1"),
@@ -275,7 +275,7 @@ fn pol_2_a_call_on_a_server_that_is_replaced_is_finished_there_or_recorded_as_cu
 
 #[test]
 fn pol_2_a_gantry_that_runs_for_one_client_follows_the_file_too() {
-    let home = Home::new().config(&json!({ "agents": { "a": { "tools": ["read_file"] } } }).to_string());
+    let home = TestDir::new().config(&json!({ "agents": { "a": { "tools": ["read_file"] } } }).to_string());
     let mut client = Talk::legacy(Door::Stdio(&home, &["--agent", "a"]));
     assert_eq!(client.tools(), ["read_file"]);
     home.write("gantry.yaml", &json!({ "agents": { "a": { "tools": ["list_directory"] } } }).to_string());

@@ -1,7 +1,7 @@
 //! POL-2: the files beside the configuration count as it does: variables, agents, tools; and however they are written.
 
 use crate::projects::{Site, faulty, is_running};
-use gantry_testkit::Home;
+use gantry_testkit::TestDir;
 use gantry_testkit::faulty::Faulty;
 use serde_json::{Value, json};
 use std::io::Write as _;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 #[test]
 fn pol_2_a_changed_variable_of_the_dotenv_replaces_the_servers_that_use_it() {
-    let home = Home::new();
+    let home = TestDir::new();
     home.write(".env", "WHO=first\n");
     let uses = json!({ "command": Faulty::program(), "env": { "WHO": "${WHO}" } });
     let site =
@@ -97,7 +97,7 @@ fn pol_2_a_file_that_an_editor_replaces_by_renaming_is_seen() {
 
 #[test]
 fn pol_2_a_configuration_that_comes_to_be_where_there_was_none_applies() {
-    let home = Home::new();
+    let home = TestDir::new();
     let site = Site::at(home);
     let from = site.now();
     site.home.write("gantry.yaml", "tools: { workspace: { toolsDenied: [\"delete_*\"] } }\n");

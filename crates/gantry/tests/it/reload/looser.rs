@@ -3,7 +3,7 @@
 use super::{count, ran};
 use crate::passthrough::{Door, Talk};
 use crate::projects::{Site, faulty, named, with};
-use gantry_testkit::Home;
+use gantry_testkit::TestDir;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
@@ -35,7 +35,7 @@ fn during(site: &Site, configs: [&Value; 2], act: impl Fn(usize) + Sync) {
     });
 }
 
-/// Applies a configuration, and lets everybody act under it.
+/// Applies a configuration, and lets every caller act under it.
 #[track_caller]
 fn change(site: &Site, config: &Value, acted: &AtomicUsize) {
     let before = acted.load(Ordering::Relaxed);
@@ -130,7 +130,7 @@ fn pol_2_a_workspace_and_the_rule_about_it_that_change_together_are_never_mixed(
     let config = |workspace: &str, denied: &str| json!({ "workspace": workspace, "policies": [{ "name": "p", "tools": [denied], "decide": "deny" }] });
     // In `one` nothing may be written, in `two` nothing may be read.
     let (one, two) = (config("one", "write_file"), config("two", "read_file"));
-    let site = Site::at(crate::projects::furnished(Home::new(), &one));
+    let site = Site::at(crate::projects::furnished(TestDir::new(), &one));
     for n in 0..50 {
         site.home.write(&format!("two/secret-{n}.txt"), "of two");
     }

@@ -1,8 +1,8 @@
-//! A file that cannot be used changes nothing, is told with its line and its reason wherever somebody looks, and once.
+//! A file that cannot be used changes nothing, is reported with its line and its reason in every place, and once.
 
 use super::trouble;
 use crate::projects::{Site, faulty};
-use gantry_testkit::Home;
+use gantry_testkit::TestDir;
 use serde_json::{Value, json};
 
 /// What holds before anything is broken.
@@ -16,7 +16,7 @@ policies:
 
 /// A Gantry with [`GOOD`] and a server.
 fn site() -> Site {
-    Site::at(Home::new().config(&good("")))
+    Site::at(TestDir::new().config(&good("")))
 }
 
 /// The file with something more in it.
@@ -103,8 +103,8 @@ fn pol_2_a_broken_file_is_refused_with_its_line_everywhere_and_the_one_before_ho
         let first = why.lines().next().expect("a line").to_owned();
         let quoted = json!(first).to_string();
         let log = format!("[ERR] configuration_refused reason={}", quoted.strip_suffix('"').expect("a text"));
-        site.server.eventually("it is in the log", || site.server.said().contains(&log));
-        assert_eq!(site.server.said().matches(&log).count(), 1, "{what}: {}", site.server.said());
+        site.server.eventually("it is in the log", || site.server.stderr().contains(&log));
+        assert_eq!(site.server.stderr().matches(&log).count(), 1, "{what}: {}", site.server.stderr());
         assert_eq!(site.events("configuration_refused", from).len(), 1, "{what}: once in the stream");
         let doctor = site.home.run(["doctor"]);
         assert_eq!(doctor.code, 1, "{what}: {doctor:?}");
@@ -126,7 +126,7 @@ fn pol_2_what_only_a_running_gantry_can_know_is_refused_as_well() {
     let site = site();
     super::activate(&site, "a");
     let pid = site.pid("default", "s");
-    // The agent that everybody is at the moment cannot be taken away.
+    // The agent that is active at the moment cannot be taken away.
     let why = site.refused("gantry.yaml", &good("").replace("agents: { a:", "agents: { b:"));
     assert!(why.contains("agent a is active") && why.contains("gantry agents switch"), "{why}");
     assert_eq!(trouble(&site), json!(why));
@@ -157,7 +157,7 @@ fn pol_2_what_only_a_running_gantry_can_know_is_refused_as_well() {
 
 #[test]
 fn pol_2_names_that_clash_are_refused() {
-    let home = Home::with_test_tools().env("TEST_GANTRY_COORDINATION", "1");
+    let home = TestDir::with_test_tools().env("TEST_GANTRY_COORDINATION", "1");
     let site = Site::at(home.config("{}"));
     let before = site.tools("default");
     // The test tools are a provider, too, and its name is taken.
@@ -169,7 +169,7 @@ fn pol_2_names_that_clash_are_refused() {
 }
 
 #[test]
-fn pol_2_the_same_mistake_is_told_once_and_another_one_again() {
+fn pol_2_the_same_mistake_is_reported_once_and_another_one_again() {
     let site = site();
     let from = site.now();
     let why = site.refused("gantry.yaml", &good("wrkspace: .\n"));
@@ -182,12 +182,12 @@ fn pol_2_the_same_mistake_is_told_once_and_another_one_again() {
     let other = site.refused("gantry.yaml", &good("agent: {}\n"));
     assert_ne!(other, why);
     assert_eq!(site.events("configuration_refused", from).len(), 2);
-    // Mended and broken again it is told again.
+    // Mended and broken again it is reported again.
     site.home.write("gantry.yaml", &good(""));
     site.server.eventually("it is mended", || trouble(&site).is_null());
     assert_eq!(site.refused("gantry.yaml", &good("agent: {}\n")), other);
-    let told = || site.server.said().matches("[ERR] configuration_refused ").count();
-    site.server.eventually("all is in the log", || told() == 3);
+    let outcome = || site.server.stderr().matches("[ERR] configuration_refused ").count();
+    site.server.eventually("all is in the log", || outcome() == 3);
 }
 
 #[test]
@@ -213,8 +213,8 @@ fn pol_2_settings_that_need_a_restart_are_named_and_break_nothing() {
     );
     for key in ["server", "store"] {
         let warning = format!("[WRN] {key} has changed; that takes effect when Gantry starts the next time");
-        site.server.eventually("it is named", || site.server.said().contains(&warning));
-        assert_eq!(site.server.said().matches(&warning).count(), 1, "{}", site.server.said());
+        site.server.eventually("it is named", || site.server.stderr().contains(&warning));
+        assert_eq!(site.server.stderr().matches(&warning).count(), 1, "{}", site.server.stderr());
     }
     assert_eq!(site.server.address, address);
     assert_eq!(site.server.get("/readyz").status, 200);

@@ -1,4 +1,4 @@
-//! How tools are run after a change: by the settings of now, also in sessions that began before, and by nobody who is gone.
+//! How tools are run after a change: by the settings of now, also in sessions that began before, and by no session that is gone.
 
 use crate::projects::{Site, faulty, with};
 use serde_json::{Value, json};

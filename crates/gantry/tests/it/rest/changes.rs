@@ -22,9 +22,9 @@ fn rst_2_a_changed_document_applies_while_gantry_runs() {
     rig.home.write("api.json", &api(&rig.echo, &["a", "b"]).to_string());
     rig.server.eventually("the new operation is there", || rig.tools() == ["rest__api_a", "rest__api_b"]);
     rig.sent("rest__api_b", &json!({}));
-    // What is broken is told, and what was there stays.
+    // What is broken is reported, and what was there stays.
     rig.home.write("api.json", "{ \"openapi\": ");
-    rig.server.eventually("it is told", || rig.server.said().contains("api.json"));
+    rig.server.eventually("it is told", || rig.server.stderr().contains("api.json"));
     assert_eq!(rig.tools(), ["rest__api_a", "rest__api_b"]);
     rig.sent("rest__api_a", &json!({}));
     rig.home.write("api.json", &api(&rig.echo, &["c"]).to_string());
@@ -64,7 +64,7 @@ fn rst_2_a_broken_document_leaves_the_others() {
     assert_eq!(rig.tools(), ["rest__good_a", "rest__plain"]);
     rig.sent("rest__good_a", &json!({}));
     let doctor = rig.home.run(["doctor"]);
-    let said = format!("{}{}{}", rig.server.said(), doctor.stdout, doctor.stderr);
+    let said = format!("{}{}{}", rig.server.stderr(), doctor.stdout, doctor.stderr);
     for name in ["absent", "broken", "other", "empty"] {
         assert!(said.contains(&format!("openapi:{name}")), "{name}: {said}");
     }

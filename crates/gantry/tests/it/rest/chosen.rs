@@ -1,7 +1,7 @@
 //! Which operations become tools, what they are called, what they may change, and who gets them.
 
 use super::{Rig, document, home, inspect, inspect_with, operation, rest_tools, tool_at, with};
-use gantry_testkit::{Echo, Home};
+use gantry_testkit::{Echo, TestDir};
 use serde_json::{Value, json};
 
 fn tagged(id: &str, tags: &[&str]) -> Value {
@@ -64,7 +64,7 @@ fn rst_2_operations_are_chosen_by_method_tag_and_name() {
 
 #[test]
 fn rst_2_inspect_tells_what_is_filtered_and_changes_no_name() {
-    let home = Home::new();
+    let home = TestDir::new();
     home.write(
         "api.json",
         &with(zoo(), &json!({ "servers": [{ "url": "https://api.example.com" }] })).to_string(),
@@ -105,7 +105,7 @@ fn rst_2_one_bad_operation_costs_itself_only() {
 /// The names of the operations of these paths: path to name.
 #[track_caller]
 fn names(paths: &Value) -> Vec<String> {
-    let home = Home::new();
+    let home = TestDir::new();
     home.write(
         "api.json",
         &with(document(paths), &json!({ "servers": [{ "url": "https://api.example.com" }] })).to_string(),

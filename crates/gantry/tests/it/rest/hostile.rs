@@ -1,7 +1,7 @@
 //! Documents that mean harm: they are refused, or cost no more than they may.
 
 use super::{Rig, document, home, inspect_with, operation, with};
-use gantry_testkit::{Echo, Home, Ran};
+use gantry_testkit::{CommandOutput, Echo, TestDir};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
@@ -10,8 +10,8 @@ const MEMORY: u64 = 1 << 30;
 
 /// What is made of a document, which comes to an end and takes no more memory than it may.
 #[track_caller]
-fn bounded(name: &str, text: &str) -> Ran {
-    let home = Home::new();
+fn bounded(name: &str, text: &str) -> CommandOutput {
+    let home = TestDir::new();
     home.write(name, text);
     // A limit that the system keeps: what takes more is killed by it.
     let command = format!("ulimit -v {} && exec \"$0\" openapi inspect \"$1\" --json", 4 * MEMORY / 1024);
@@ -23,7 +23,7 @@ fn bounded(name: &str, text: &str) -> Ran {
         .current_dir(home.path())
         .output()
         .expect("it runs");
-    let ran = Ran {
+    let ran = CommandOutput {
         code: output.status.code().unwrap_or(-1),
         stdout: String::from_utf8(output.stdout).expect("UTF-8"),
         stderr: String::from_utf8(output.stderr).expect("UTF-8"),
@@ -59,7 +59,7 @@ fn with_schema(schema: &Value, schemas: &Value) -> Value {
 
 /// That the good operation beside is a tool, and what became of the document.
 #[track_caller]
-fn with_the_good_one(ran: &Ran) -> Value {
+fn with_the_good_one(ran: &CommandOutput) -> Value {
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let report = ran.json();
     assert!(
@@ -265,10 +265,10 @@ fn rst_2_nonsense_is_refused_with_words() {
             "{text:?}: {ran:?}"
         );
     }
-    let ran = inspect_with(&Home::new(), "nowhere.json", &[]);
+    let ran = inspect_with(&TestDir::new(), "nowhere.json", &[]);
     assert!(ran.code == 2 && ran.stderr.contains("nowhere.json"), "{ran:?}");
     // A folder, a pipe: neither is read for ever.
-    let home = Home::new();
+    let home = TestDir::new();
     let made = std::process::Command::new("mkfifo").arg(home.path().join("pipe.json")).status();
     assert!(made.expect("mkfifo runs").success());
     for name in ["pipe.json", "."] {
@@ -280,7 +280,7 @@ fn rst_2_nonsense_is_refused_with_words() {
 fn rst_2_texts_of_a_document_do_not_reach_the_terminal_raw() {
     let evil = "\u{1b}]0;evil\u{7}\u{1b}[2J";
     let paths = json!({ format!("/good{evil}"): { "get": with(operation(&format!("o{evil}p")), &json!({ "summary": evil, "description": evil })) } });
-    let home = Home::new();
+    let home = TestDir::new();
     home.write(
         "api.json",
         &with_server(with(document(&paths), &json!({ "info": { "title": evil, "version": evil } })))

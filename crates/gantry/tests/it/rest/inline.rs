@@ -174,7 +174,7 @@ fn rst_1_arguments_are_judged_before_anything_is_sent() {
 }
 
 #[test]
-fn rst_1_mistakes_in_a_template_are_told_before_anything_runs() {
+fn rst_1_mistakes_in_a_template_are_reported_before_anything_runs() {
     let tool =
         |more: Value| super::with(json!({ "description": "x", "url": "https://api.example.com/" }), &more);
     for (entry, words) in [

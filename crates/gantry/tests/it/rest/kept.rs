@@ -1,10 +1,10 @@
 //! What a yes was for, and what a change of the configuration leaves alone.
 
 use super::{Rig, document, home, operation, with};
-use gantry_testkit::{Echo, Home};
+use gantry_testkit::{Echo, TestDir};
 use serde_json::{Value, json};
 
-fn waiting(home: &Home) -> Vec<Value> {
+fn waiting(home: &TestDir) -> Vec<Value> {
     let ran = home.run(["approvals", "list", "--json"]);
     let listed = ran.json();
     let items = listed.get("items").unwrap_or(&listed).as_array().cloned();
@@ -47,11 +47,11 @@ fn rst_2_a_document_from_the_web_stays_while_the_configuration_changes() {
     let spec =
         json!({ "spec": echo.document("api.json", "application/json", &text), "baseUrl": echo.url("") });
     let before = json!({ "web": { "allowPrivate": ["127.0.0.1/32"] }, "openapiSpecs": { "api": spec } });
-    let home = Home::new().config(&before.to_string());
+    let home = TestDir::new().config(&before.to_string());
     let rig = Rig::at(echo, home);
     assert_eq!(rig.tools(), ["rest__api_doit"]);
     let reads = rig.echo.hits("/spec/api.json");
-    // What it says by now cannot be used, but nobody has asked for it anew.
+    // What it says by now cannot be used, but it was not asked for anew.
     rig.echo.document("api.json", "application/json", "{");
     let now = with(before, &json!({ "agents": { "one": { "tools": ["openapi:api"] } } }));
     rig.home.write("gantry.yaml", &now.to_string());

@@ -5,7 +5,7 @@ use gantry_testkit::Echo;
 use serde_json::{Value, json};
 
 #[test]
-fn rst_1_nobody_there_is_said_at_once_for_what_is_not_repeated() {
+fn rst_1_a_missing_service_fails_at_once_for_what_is_not_repeated() {
     // A port that was free a moment ago.
     let closed =
         std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("its address");

@@ -1,7 +1,7 @@
 //! Where requests go: servers, their variables, `baseUrl`, documents by URL, and addresses that are not open.
 
 use super::{Rig, document, failed, home, inspect, operation, with};
-use gantry_testkit::{Echo, Home};
+use gantry_testkit::{Echo, TestDir};
 use serde_json::{Value, json};
 
 fn one() -> Value {
@@ -10,7 +10,7 @@ fn one() -> Value {
 
 /// The report on this document in a file.
 fn report(document: &Value) -> Value {
-    let home = Home::new();
+    let home = TestDir::new();
     home.write("api.json", &document.to_string());
     inspect(&home, "api.json")
 }
@@ -92,7 +92,7 @@ fn rst_2_a_document_in_a_file_may_have_operations_elsewhere() {
     let rig = Rig::at(echo, home);
     rig.result("rest__api_put", &json!({}));
     assert_eq!((other.hits("/up/a"), rig.echo.hits("/a")), (1, 0));
-    // And whoever looks before sees what there will be.
+    // And a person who looks before sees what there will be.
     assert_eq!(inspect(&rig.home, "api.json")["counts"]["tools"], 2);
 }
 
@@ -127,7 +127,7 @@ fn rst_2_a_document_that_says_no_place_needs_one() {
 fn rst_2_a_private_address_needs_to_be_opened() {
     let echo = Echo::start();
     let document = with(one(), &json!({ "servers": [{ "url": echo.url("") }] }));
-    let home = Home::new().config(
+    let home = TestDir::new().config(
         &json!({
             "openapiSpecs": { "api": { "spec": "api.json" } },
             "restTools": { "inline": { "description": "x", "url": echo.url("/b") } },

@@ -2,11 +2,11 @@
 
 use super::{Rig, document, home, inspect, inspect_with, operation, tool_at, with};
 use gantry_core::schema::Schema;
-use gantry_testkit::{Echo, Home};
+use gantry_testkit::{Echo, TestDir};
 use serde_json::{Value, json};
 
 /// An API in several files, whose schemas refer to each other across them.
-fn write_files(home: &Home, server: &str) {
+fn write_files(home: &TestDir, server: &str) {
     home.write(
         "spec/api.yaml",
         &format!(
@@ -142,7 +142,7 @@ fn rst_2_a_reference_by_a_name_costs_its_operation_and_fetches_nothing() {
 
 #[test]
 fn rst_2_references_do_not_leave_the_folder_of_the_document() {
-    let home = Home::new();
+    let home = TestDir::new();
     home.write("secret.json", &json!({ "type": "object", "properties": { "S3CRET": {} } }).to_string());
     std::os::unix::fs::symlink(home.path().join("secret.json"), home.path().join("link.json"))
         .expect("a link");
@@ -189,7 +189,7 @@ fn rst_2_references_do_not_leave_the_folder_of_the_document() {
 
 #[test]
 fn rst_2_schemas_in_circles_can_be_used() {
-    let home = Home::new();
+    let home = TestDir::new();
     let node = json!({ "type": "object", "required": ["name"], "properties": {
         "name": { "type": "string" },
         "children": { "type": "array", "items": { "$ref": "#/components/schemas/Node" } },

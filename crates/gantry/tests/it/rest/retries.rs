@@ -151,8 +151,8 @@ fn rst_1_what_a_person_approved_is_sent_once_too() {
     assert_eq!(service.hits(), 1);
 }
 
-/// A service behind TLS whose answer leads to another place of its own, where nobody is found for as long as a call looks:
-/// three connections are hung up on before TLS stands. Whoever starts over finds it again.
+/// A service behind TLS whose answer leads to another place of its own, where no service is found for as long as a call looks:
+/// three connections are hung up on before TLS stands. A caller that starts over finds it again.
 struct LeadsOn {
     relay: Arc<Relay>,
     triggered: Arc<AtomicUsize>,

@@ -1,7 +1,7 @@
 //! The same API in other words: Swagger 2.0 beside 3.0, YAML beside JSON. Both mean the same.
 
 use super::{Rig, home, inspect};
-use gantry_testkit::{Echo, Home};
+use gantry_testkit::{Echo, TestDir};
 use serde_json::{Value, json};
 
 fn list(of: &str) -> Value {
@@ -129,7 +129,7 @@ fn rst_2_swagger_2_sends_what_openapi_3_sends() {
 
 #[test]
 fn rst_2_swagger_2_and_openapi_3_are_the_same_tools() {
-    let home = Home::new();
+    let home = TestDir::new();
     home.write("two.json", &two("api.example.com").to_string());
     home.write("three.json", &three("http://api.example.com").to_string());
     let (two, three) = (inspect(&home, "two.json"), inspect(&home, "three.json"));
@@ -154,7 +154,7 @@ fn rst_2_swagger_2_and_openapi_3_are_the_same_tools() {
 
 #[test]
 fn rst_2_yaml_and_json_are_the_same_tools() {
-    let home = Home::new();
+    let home = TestDir::new();
     home.write(
         "api.yaml",
         "openapi: 3.0.3\ninfo: {title: Yaml, version: 1.0}\nservers:\n- url: https://api.example.com\npaths:\n  /a/{id}:\n    get:\n      \

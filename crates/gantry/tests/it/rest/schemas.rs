@@ -3,13 +3,13 @@
 use super::{Rig, document, home, inspect, operation, tool_at, with};
 use crate::passthrough::Talk;
 use gantry_core::schema::Schema;
-use gantry_testkit::{Echo, Home};
+use gantry_testkit::{Echo, TestDir};
 use serde_json::{Value, json};
 
 /// The input schema of a `POST` with this body, in a document of this version with these schemas.
 #[track_caller]
 fn input(version: &str, body: &Value, schemas: &Value) -> Schema {
-    let home = Home::new();
+    let home = TestDir::new();
     let body = json!({ "required": true, "content": { "application/json": { "schema": body } } });
     let document = with(
         document(&json!({ "/a": { "post": with(operation("post"), &json!({ "requestBody": body })) } })),
@@ -133,7 +133,7 @@ fn rst_2_a_base_with_a_discriminator_takes_what_inherits_from_it() {
         ] {
             rig.refused("rest__api_post", &json!({ "body": wrong }), "INVALID_ARGUMENTS", "body");
         }
-        // A kind that nobody described is the service's to judge: documents leave kinds out.
+        // A kind that is not described is the service's to judge: documents leave kinds out.
         rig.sent("rest__api_post", &json!({ "body": { "kind": "Cow", "milk": 1 } }));
     }
 }

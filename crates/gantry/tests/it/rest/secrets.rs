@@ -1,11 +1,11 @@
-//! Secrets: what the configuration shows to a service is shown to nobody else, whatever the service does with it.
+//! Secrets: what the configuration shows to a service is shown to no other server, no matter what the service does with it.
 
 use super::{Rig, document, home, operation, with};
 use gantry_testkit::Echo;
 use gantry_testkit::echo::{CLIENT_ID, CLIENT_SECRET};
 use serde_json::json;
 
-/// Everything that Gantry wrote below its home: ledger, logs, whatever.
+/// Everything that Gantry wrote below its home: ledger, logs and all else.
 fn written(folder: &std::path::Path) -> Vec<(String, Vec<u8>)> {
     let mut all = Vec::new();
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -55,16 +55,16 @@ fn talkative() -> Rig {
 #[test]
 fn rst_2_secrets_are_in_no_error_no_ledger_and_no_log() {
     let rig = talkative();
-    let mut told = String::new();
+    let mut outcome = String::new();
     for tool in ["api_key", "api_query", "api_basic", "api_client", "plain"] {
         let reply = rig.call(&format!("rest__{tool}"), &json!({}));
         assert_eq!(reply["error"]["code"], "EXECUTION_ERROR", "{tool}: {reply}");
-        told.push_str(&reply.to_string());
+        outcome.push_str(&reply.to_string());
     }
     for path in
         ["/api/v1/tools", "/api/v1/config", "/api/v1/servers", "/api/v1/events?follow=false", "/api/v1/audit"]
     {
-        told.push_str(&rig.server.get_as_admin(path).text);
+        outcome.push_str(&rig.server.get_as_admin(path).text);
     }
     for command in [
         &["audit", "--json"] as &[&str],
@@ -74,11 +74,11 @@ fn rst_2_secrets_are_in_no_error_no_ledger_and_no_log() {
         &["openapi", "inspect", "api.json"],
     ] {
         let ran = rig.home.run(command);
-        told.push_str(&format!("{}{}", ran.stdout, ran.stderr));
+        outcome.push_str(&format!("{}{}", ran.stdout, ran.stderr));
     }
     let requests = format!("{:?}", rig.echo.requests());
     let Rig { server, home, echo } = rig;
-    told.push_str(&server.stop().1);
+    outcome.push_str(&server.stop().1);
     drop(echo);
     for secret in [
         "s3cret-tenant",
@@ -98,9 +98,9 @@ fn rst_2_secrets_are_in_no_error_no_ledger_and_no_log() {
             "{secret} was shown to the service"
         );
         assert!(
-            !told.contains(secret),
+            !outcome.contains(secret),
             "{secret} is told: {}",
-            told.lines().find(|line| line.contains(secret)).unwrap_or_default()
+            outcome.lines().find(|line| line.contains(secret)).unwrap_or_default()
         );
         for (path, bytes) in written(&home.path().join(".gantry")) {
             assert!(
@@ -145,8 +145,8 @@ fn rst_1_credentials_that_others_can_read_are_warned_of_once() {
         rig.result(tool, &json!({}));
     }
     let warned = |text: &str| text.matches("without encryption").count();
-    rig.server.eventually("the warning", || warned(&rig.server.said()) > 0);
-    let said = rig.server.said();
+    rig.server.eventually("the warning", || warned(&rig.server.stderr()) > 0);
+    let said = rig.server.stderr();
     assert!(warned(&said) == 1 && said.contains("restTools.clear sends credentials to"), "{said}");
     assert!(!said.contains("s3cret"), "{said}");
 }

@@ -174,7 +174,7 @@ fn rst_2_many_calls_at_once_fetch_one_token() {
 }
 
 #[test]
-fn rst_2_a_credential_that_nobody_set_is_named() {
+fn rst_2_a_credential_that_is_not_set_is_named() {
     let echo = Echo::start();
     let home = super::home(&json!({ "openapiSpecs": { "api": { "spec": "api.json", "auth": {
         "client": { "clientId": "somebody", "clientSecret": "s3cret-wrong" },

@@ -105,7 +105,7 @@ fn rst_1_what_came_is_given_back_before_the_time_of_the_project_is_over() {
 }
 
 #[test]
-fn rst_1_a_status_is_told_although_the_words_about_it_do_not_come() {
+fn rst_1_a_status_is_reported_although_its_body_does_not_come() {
     let rig = hasty();
     for tool in ["rest__stuck", "rest__api_stuck"] {
         let reply = rig.call(tool, &json!({}));

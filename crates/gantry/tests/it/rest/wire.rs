@@ -2,7 +2,7 @@
 //! Examples").
 
 use super::{Rig, document, inspect, with};
-use gantry_testkit::Home;
+use gantry_testkit::TestDir;
 use serde_json::{Value, json};
 
 /// The kinds of values in the tables.
@@ -130,7 +130,7 @@ fn check_refused(place: &str) {
             let path = if place == "path" { format!("/row{n}/{{color}}") } else { format!("/row{n}") };
             paths[path] = json!({ "get": { "operationId": format!("row{n}"), "parameters": [parameter], "responses": {} } });
         }
-        let home = Home::new();
+        let home = TestDir::new();
         let document = with(document(&paths), &json!({ "servers": [{ "url": "https://api.example.com" }] }));
         home.write("api.json", &document.to_string());
         let report = inspect(&home, "api.json");
@@ -161,7 +161,7 @@ fn rst_2_parameters_without_a_style_have_the_usual_one() {
     let sent = rig.sent("rest__api_all", &json!({ "p": [1, 2], "q": [3, 4], "X-H": [5, 6] }));
     assert_eq!((&sent["path"], &sent["query"]), (&json!("/a/1,2"), &json!("q=3&q=4")), "{sent}");
     assert_eq!(sent["headers"]["x-h"][0], "5,6", "{sent}");
-    // What nobody gives is not sent.
+    // What is not given is not sent.
     let sent = rig.sent("rest__api_all", &json!({ "p": [1] }));
     assert_eq!(
         (&sent["path"], &sent["query"], sent["headers"].get("x-h")),

@@ -1,13 +1,14 @@
-//! What a session may be told in all: a result beyond its budget is dropped.
+//! What a session may be sent in all: a result beyond its budget is dropped.
 
 use crate::pipeline::{file, lines, post};
-use gantry_testkit::Home;
+use gantry_testkit::TestDir;
 use serde_json::{Value, json};
 use std::thread;
 
 #[test]
 fn cal_10_a_result_that_does_not_fit_the_budget_is_dropped() {
-    let home = Home::with_test_tools().config("defaults: { contextBudgetTokens: 100 }\nagents: { a: {} }\n");
+    let home =
+        TestDir::with_test_tools().config("defaults: { contextBudgetTokens: 100 }\nagents: { a: {} }\n");
     let server = home.serve();
     let text = "x".repeat(200);
     for _ in 0..2 {
@@ -20,7 +21,7 @@ fn cal_10_a_result_that_does_not_fit_the_budget_is_dropped() {
     assert_eq!(dropped["extras"]["toolBudgetExceeded"], true);
     let details = json!({ "neededTokens": 50, "leftTokens": 0, "limitTokens": 100 });
     assert_eq!((&dropped["error"]["details"], &dropped["state"]), (&details, &json!("COMPLETED_FAILURE")));
-    // A write whose result is dropped has happened all the same, and the caller is told so.
+    // A write whose result is dropped has happened all the same, and the caller learns it.
     let count = server.call("test__count", &json!({ "file": file(&home, "c"), "text": "x" })).json();
     assert_eq!(
         (&count["error"]["code"], &count["extras"]["effect"]),
@@ -36,7 +37,7 @@ fn cal_10_a_result_that_does_not_fit_the_budget_is_dropped() {
 
 #[test]
 fn cal_10_parallel_calls_never_overshoot_the_budget() {
-    let home = Home::with_test_tools().config("defaults: { contextBudgetTokens: 100 }\n");
+    let home = TestDir::with_test_tools().config("defaults: { contextBudgetTokens: 100 }\n");
     let server = home.serve();
     let text = "x".repeat(40);
     let replies: Vec<Value> = thread::scope(|scope| {

@@ -1,11 +1,11 @@
 //! What the event stream and the log tell of calls, and whom.
 
 use crate::pipeline::{post, post_as_person};
-use gantry_testkit::{Home, Server};
+use gantry_testkit::{Server, TestDir};
 use serde_json::{Value, json};
 use std::thread;
 
-/// The events that a reader without a key has been told so far.
+/// The events that a reader without a key has got so far.
 fn events(server: &Server) -> Vec<Value> {
     let stream = server.get("/api/v1/events?follow=false").text;
     let data = stream.lines().filter_map(|line| line.strip_prefix("data:"));
@@ -14,7 +14,7 @@ fn events(server: &Server) -> Vec<Value> {
 
 #[test]
 fn cal_15_the_stream_tells_when_a_call_starts_and_how_it_ends() {
-    let home = Home::with_test_tools();
+    let home = TestDir::with_test_tools();
     let server = home.serve();
     let reply = server.call("test__echo", &json!({ "text": "hi" })).json();
     server.call("test__fail", &json!({ "text": "boom" }));
@@ -37,7 +37,7 @@ fn cal_15_the_stream_tells_when_a_call_starts_and_how_it_ends() {
 
 #[test]
 fn cal_15_a_reader_sees_its_own_calls_however_long_its_session_is() {
-    let home = Home::with_test_tools().config("agents: { a: {} }\n");
+    let home = TestDir::with_test_tools().config("agents: { a: {} }\n");
     let server = home.serve();
     post_as_person(&server, &json!({ "tool": "test__echo", "arguments": { "text": "persons" } }));
     // More events than are remembered, so that the beginning of the session is forgotten.
@@ -61,7 +61,7 @@ fn cal_15_a_reader_sees_its_own_calls_however_long_its_session_is() {
 
 #[test]
 fn cal_15_the_log_tells_calls_in_the_agreed_shape() {
-    let home = Home::with_test_tools();
+    let home = TestDir::with_test_tools();
     let server = home.serve_with(&["-v"]);
     server.call("test__echo", &json!({ "text": "hi" }));
     post(&server, &json!({ "tool": "test__sleep", "arguments": { "ms": 60_000 }, "timeoutMs": 50 }));
@@ -86,8 +86,8 @@ fn cal_15_the_log_tells_calls_in_the_agreed_shape() {
 }
 
 #[test]
-fn cal_15_only_failures_are_told_unless_more_is_asked_for() {
-    let home = Home::with_test_tools();
+fn cal_15_only_failures_are_reported_unless_more_is_asked_for() {
+    let home = TestDir::with_test_tools();
     let server = home.serve();
     server.call("test__echo", &json!({ "text": "hi" }));
     // A name that would write log lines of its own is shown in one line.

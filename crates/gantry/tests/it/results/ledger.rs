@@ -2,19 +2,19 @@
 
 use crate::pipeline::{file, lines, post, post_as_person};
 use crate::queues::{defer, outcome};
-use gantry_testkit::Home;
+use gantry_testkit::TestDir;
 use serde_json::{Value, json};
 use std::process::Stdio;
 use std::thread;
 
 /// `POST /api/v1/calls` of a counting tool under an idempotency key.
-fn keyed(home: &Home, key: &str, text: &str) -> Value {
+fn keyed(home: &TestDir, key: &str, text: &str) -> Value {
     json!({ "tool": "test__count", "arguments": { "file": file(home, "c"), "text": text }, "idempotencyKey": key })
 }
 
 #[test]
 fn cal_16_a_repeated_key_gives_the_stored_result_and_runs_nothing() {
-    let home = Home::with_test_tools();
+    let home = TestDir::with_test_tools();
     let server = home.serve();
     let first = post(&server, &keyed(&home, "k1", "x")).json();
     assert_eq!(first["result"], json!({ "counted": "x" }));
@@ -37,7 +37,7 @@ fn cal_16_a_repeated_key_gives_the_stored_result_and_runs_nothing() {
 
 #[test]
 fn cal_16_a_repeated_key_gives_a_stored_failure_as_it_was() {
-    let home = Home::with_test_tools();
+    let home = TestDir::with_test_tools();
     let call = |text: &str| {
         let arguments = json!({ "text": text }).to_string();
         home.run(["call", "test__fail", &arguments, "--idempotency-key", "k", "--json"]).json()
@@ -51,7 +51,7 @@ fn cal_16_a_repeated_key_gives_a_stored_failure_as_it_was() {
 
 #[test]
 fn cal_16_repeating_a_key_at_once_runs_once() {
-    let home = Home::with_test_tools();
+    let home = TestDir::with_test_tools();
     let server = home.serve();
     let call = json!({
         "tool": "test__slow_write", "arguments": { "ms": 300, "file": file(&home, "out.txt") }, "idempotencyKey": "k",
@@ -74,7 +74,7 @@ fn cal_16_repeating_a_key_at_once_runs_once() {
 
 #[test]
 fn cal_16_a_deferred_call_is_fetched_later() {
-    let home = Home::with_test_tools();
+    let home = TestDir::with_test_tools();
     let server = home.serve();
     let call = json!({ "tool": "test__slow_write", "arguments": { "ms": 300, "file": file(&home, "out.txt") }, "mode": "defer" });
     let accepted = post(&server, &call);
@@ -95,7 +95,7 @@ fn cal_16_a_deferred_call_is_fetched_later() {
 
 #[test]
 fn cal_16_a_crash_leaves_an_unknown_outcome_that_is_never_run_again() {
-    let home = Home::with_test_tools();
+    let home = TestDir::with_test_tools();
     let server = home.serve();
     let call = json!({
         "tool": "test__slow_write", "arguments": { "ms": 600_000, "file": file(&home, "out.txt") }, "idempotencyKey": "k",
@@ -130,7 +130,7 @@ fn cal_16_a_crash_leaves_an_unknown_outcome_that_is_never_run_again() {
 
 #[test]
 fn cal_16_the_calls_of_a_living_process_are_not_taken_for_lost() {
-    let home = Home::with_test_tools();
+    let home = TestDir::with_test_tools();
     let arguments = json!({ "ms": 600_000, "file": file(&home, "out.txt") }).to_string();
     let mut command = home.command(["call", "test__slow_write", &arguments]);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();

@@ -2,12 +2,12 @@
 
 use crate::pipeline::{file, lines, post};
 use crate::queues::{defer, outcome};
-use gantry_testkit::Home;
+use gantry_testkit::TestDir;
 use serde_json::{Value, json};
 
 #[test]
 fn cal_13_a_run_is_a_tree_of_operations() {
-    let home = Home::with_test_tools();
+    let home = TestDir::with_test_tools();
     home.call("test__nested", &json!({ "tool": "test__echo", "arguments": { "text": "deep" } }));
     home.call("test__fail", &json!({ "text": "boom" }));
     let runs = home.run(["runs", "--json"]).json();
@@ -46,7 +46,7 @@ fn cal_13_a_run_is_a_tree_of_operations() {
 
 #[test]
 fn cal_13_a_call_that_runs_is_in_the_tree() {
-    let home = Home::with_test_tools();
+    let home = TestDir::with_test_tools();
     let server = home.serve();
     let write =
         json!({ "tool": "test__slow_write", "arguments": { "ms": 600_000, "file": file(&home, "out.txt") } });
@@ -66,7 +66,7 @@ fn cal_13_a_call_that_runs_is_in_the_tree() {
 
 #[test]
 fn cal_14_every_call_is_accounted_for_and_the_sums_count_each_once() {
-    let home = Home::with_test_tools().config("agents: { a: {} }\n");
+    let home = TestDir::with_test_tools().config("agents: { a: {} }\n");
     let server = home.serve();
     let agent = |call: Value| {
         let mut call = call;

@@ -3,13 +3,13 @@
 use super::{mcp_call, mcp_tools};
 use crate::pipeline::{file, post, post_as_person};
 use gantry_testkit::faulty::Faulty;
-use gantry_testkit::{Home, Server};
+use gantry_testkit::{Server, TestDir};
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt as _;
 
 /// A home that stores every result above 1000 bytes.
-fn small() -> Home {
-    Home::with_test_tools().config("defaults: { toolResponseMaxBytes: 1000 }\nagents: { a: {} }\n")
+fn small() -> TestDir {
+    TestDir::with_test_tools().config("defaults: { toolResponseMaxBytes: 1000 }\nagents: { a: {} }\n")
 }
 
 /// Has 160 lines stored, and returns their handle.
@@ -135,7 +135,7 @@ fn cal_9_a_stored_json_result_is_read_by_path() {
 fn cal_9_a_large_structure_is_stored_with_its_text_and_read_in_every_way() {
     let faulty = json!({ "command": Faulty::program(), "args": ["--rich-results"] });
     let config = json!({ "defaults": { "toolResponseMaxBytes": 1000 }, "mcpServers": { "one": faulty } });
-    let home = Home::new().config(&config.to_string());
+    let home = TestDir::new().config(&config.to_string());
     let server = home.serve();
     let rows = |count: u64| server.call("one__rows", &json!({ "count": count })).json();
     assert_eq!(rows(2)["result"]["rows"][1]["name"], "row 2", "what is small is passed on");
@@ -182,7 +182,7 @@ fn cal_9_only_the_session_that_stored_a_result_reads_it() {
     let never = format!("{}/01a1deb9-97db-753d-93c8-f59b6b31a78f", own.split_once('/').unwrap().0);
     assert_eq!(read(&handle, json!("a")).1["code"], "FILE_NOT_FOUND");
     assert_eq!(read(&handle, json!("a")), read(&never, json!("a")));
-    // So is a handle of somebody else's identity, and a path that is none.
+    // So is a handle of another identity, and a path that is none.
     let persons = json!({ "tool": "test__flood", "arguments": { "bytes": 2560 } });
     let persons = post_as_person(&server, &persons).json()["result"]["tool_output"]["handle"].take();
     let session = handle.split_once('/').unwrap().0;

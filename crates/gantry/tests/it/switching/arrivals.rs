@@ -108,7 +108,7 @@ fn pol_8_lists_that_are_asked_for_during_a_switch_are_those_of_the_new_agent() {
 }
 
 #[test]
-fn pol_8_a_client_that_connects_during_a_switch_is_told_what_the_new_agent_has() {
+fn pol_8_a_client_that_connects_during_a_switch_sees_what_the_new_agent_has() {
     let stage = stage();
     let server = &stage.server;
     let ask = || {

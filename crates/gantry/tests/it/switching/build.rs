@@ -3,7 +3,7 @@
 use super::{Stage, faulty, of, pid, remote, two};
 use crate::passthrough::{Door, Talk, names};
 use gantry_testkit::faulty::{Faulty, Kind};
-use gantry_testkit::{Home, process, real_servers};
+use gantry_testkit::{TestDir, process, real_servers};
 use serde_json::{Value, json};
 
 #[test]
@@ -52,7 +52,7 @@ fn pol_8_only_the_servers_that_the_new_agent_may_use_are_started() {
 #[test]
 fn pol_8_agents_and_tools_that_are_files_are_built_from_them() {
     let (tcp, ws) = (Faulty::start(Kind::Tcp, &[]), Faulty::start(Kind::Ws, &[]));
-    let home = Home::new().config("workspace: .\n");
+    let home = TestDir::new().config("workspace: .\n");
     let tool = |more: Value| {
         let mut tool = json!({ "kind": "mcp" });
         tool.as_object_mut().expect("keys").extend(more.as_object().cloned().expect("keys"));
@@ -85,7 +85,7 @@ fn pol_8_agents_and_tools_that_are_files_are_built_from_them() {
 fn pol_8_a_stored_output_of_one_agent_cannot_be_read_as_another() {
     let config = "defaults: { toolResponseMaxBytes: 1000 }\n\
                   agents: { a: { tools: [test__flood] }, b: { tools: [test__flood] } }\n";
-    let stage = Stage::at(Home::with_test_tools().config(config));
+    let stage = Stage::at(TestDir::with_test_tools().config(config));
     stage.activate("a");
     let flood = |stage: &Stage| {
         let reply = stage.call("test__flood", &json!({ "bytes": 2000 }));
@@ -129,8 +129,8 @@ fn pol_8_what_a_real_server_remembers_of_one_agent_the_next_does_not_meet() {
     }));
     let think = || {
         let reply = stage.call(&tool, &ready.arguments);
-        let told = reply["result"].as_str().map(|text| serde_json::from_str::<Value>(text).expect("JSON"));
-        told.unwrap_or_else(|| reply["result"].clone())["thoughtHistoryLength"].as_u64()
+        let outcome = reply["result"].as_str().map(|text| serde_json::from_str::<Value>(text).expect("JSON"));
+        outcome.unwrap_or_else(|| reply["result"].clone())["thoughtHistoryLength"].as_u64()
     };
     stage.activate("a");
     stage.server.eventually("its tool is there", || stage.tools().len() == 1);

@@ -1,4 +1,4 @@
-//! Connected MCP clients go through a switch: they are told, look again, and have what the new agent has.
+//! Connected MCP clients go through a switch: they are notified, list again, and have what the new agent has.
 
 use super::{Stage, of};
 use crate::passthrough::{Door, Talk};
@@ -17,7 +17,7 @@ fn doors(stage: &Stage) -> [(&'static str, Door<'_>); 4] {
 const CHANGED: &str = "notifications/tools/list_changed";
 
 #[test]
-fn pol_8_connected_clients_are_told_and_have_the_new_agents_tools_in_the_same_session() {
+fn pol_8_connected_clients_are_notified_and_have_the_new_agents_tools_in_the_same_session() {
     let stage = Stage::two();
     let mut clients = doors(&stage).map(|(what, door)| (what, Talk::legacy(door)));
     for (what, client) in &mut clients {
@@ -64,7 +64,7 @@ fn pol_8_a_client_that_does_not_look_again_has_lost_what_it_had() {
 }
 
 #[test]
-fn pol_8_a_client_that_listens_for_changes_in_the_newer_era_is_told() {
+fn pol_8_a_client_that_listens_for_changes_in_the_newer_era_is_notified() {
     let stage = Stage::two();
     let doors = doors(&stage).into_iter().filter(|(what, _)| *what != "/sse");
     let mut clients: Vec<_> = doors.map(|(what, door)| (what, Talk::modern(door))).collect();
@@ -85,7 +85,7 @@ fn pol_8_a_client_that_listens_for_changes_in_the_newer_era_is_told() {
 }
 
 #[test]
-fn pol_8_a_client_that_asks_during_the_switch_waits_for_the_new_agent_and_is_told_all_the_same() {
+fn pol_8_a_client_that_asks_during_the_switch_waits_for_the_new_agent_and_is_notified_all_the_same() {
     let stage = Stage::two();
     let mut clients = doors(&stage).map(|(what, door)| (what, Talk::legacy(door)));
     for (_, client) in &mut clients {
@@ -110,7 +110,7 @@ fn pol_8_a_client_that_asks_during_the_switch_waits_for_the_new_agent_and_is_tol
 }
 
 #[test]
-fn pol_8_a_client_that_asks_during_a_switch_to_an_agent_without_servers_is_told_as_well() {
+fn pol_8_a_client_that_asks_during_a_switch_to_an_agent_without_servers_is_notified_as_well() {
     let stage = Stage::of(&json!({
         "mcpServers": { "sa": super::faulty(&[]) },
         "agents": { "a": { "tools": of("sa") }, "b": { "tools": ["list_directory"] } },

@@ -88,7 +88,7 @@ fn pol_8_a_server_that_dies_during_the_switch_leaves_nothing_behind() {
     assert_eq!(switched["to"], "b");
     assert_eq!(stage.tools(), of("sb"));
     stage.server.eventually("the connection is gone", || process::connections(socket.address.port()) == 0);
-    // Nobody starts again what was torn down while it was being started again.
+    // What was torn down is not started again while it was being started again.
     let servers = stage.server.get_as_admin("/api/v1/servers").json();
     assert_eq!(servers["items"].as_array().map(Vec::len), Some(1), "{servers}");
     let own = stage.pid("sb__pid");

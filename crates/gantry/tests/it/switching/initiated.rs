@@ -3,7 +3,7 @@
 use super::{Stage, entry, faulty, of, pid, two, types};
 use crate::passthrough::{Door, Talk};
 use crate::results::mcp_tools;
-use gantry_testkit::{Home, real_servers};
+use gantry_testkit::{TestDir, real_servers};
 use serde_json::{Value, json};
 
 /// The place of an event in the stream.
@@ -83,7 +83,7 @@ fn pol_8_after_a_switch_every_door_has_the_tools_of_the_new_agent_and_no_others(
 }
 
 #[test]
-fn pol_8_every_step_of_a_switch_is_told_in_order_with_its_project() {
+fn pol_8_every_step_of_a_switch_is_an_event_in_order_with_its_project() {
     let stage = Stage::two();
     stage.activate("b");
     let steps = stage.last_steps();
@@ -120,16 +120,20 @@ fn pol_8_every_step_of_a_switch_is_told_in_order_with_its_project() {
     ] {
         stage.says(said);
     }
-    let told = stage.home.run(["events", "--json"]).stdout;
-    assert_eq!(told.lines().filter(|line| line.contains("\"agent_switch_finished\"")).count(), 2, "{told}");
+    let outcome = stage.home.run(["events", "--json"]).stdout;
+    assert_eq!(
+        outcome.lines().filter(|line| line.contains("\"agent_switch_finished\"")).count(),
+        2,
+        "{outcome}"
+    );
 }
 
 #[test]
-fn pol_8_those_who_may_not_see_everything_are_told_of_no_switch() {
+fn pol_8_readers_with_limited_access_see_no_switch() {
     let stage = Stage::two();
     stage.activate("b");
-    let told = stage.server.get("/api/v1/events?follow=false").text;
-    assert!(!told.contains("agent_switch") && !told.contains("teardown"), "{told}");
+    let outcome = stage.server.get("/api/v1/events?follow=false").text;
+    assert!(!outcome.contains("agent_switch") && !outcome.contains("teardown"), "{outcome}");
 }
 
 #[test]
@@ -160,7 +164,7 @@ fn pol_8_agents_with_real_servers_are_switched_to_and_fro() {
 fn pol_8_a_switch_of_one_project_leaves_the_others_alone() {
     let mut config = two(&faulty(&[]), &faulty(&[]));
     config["projects"] = json!({ "other": { "workspace": ".", "mcpServers": { "so": faulty(&[]) }, "agents": { "a": { "tools": of("so") } } } });
-    let stage = Stage::at(Home::new().config(&config.to_string()));
+    let stage = Stage::at(TestDir::new().config(&config.to_string()));
     let ask = || {
         let call = json!({ "tool": "so__pid", "arguments": {}, "project": "other" });
         stage.server.post("/api/v1/calls", &call.to_string()).json()

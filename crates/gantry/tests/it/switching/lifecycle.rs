@@ -77,7 +77,7 @@ fn pol_8_the_light_of_the_active_agents_server_follows_its_health() {
     let server = Faulty::start_at(Kind::Tcp, port, &[]);
     stage.server.eventually("it is green again", || light() == "green");
     assert_eq!(stage.pid("sa__pid"), server.pid());
-    // With its agent goes the watching: nobody connects again.
+    // With its agent ends the watching: Gantry does not connect again.
     stage.activate("b");
     stage.server.eventually("it is left", || process::connections(port) == 0);
     drop(server);

@@ -31,7 +31,7 @@ const CALLS_BETWEEN: usize = 10;
 /// Switches after which another process may have the id of one that is gone; ids are given out in a circle.
 const REUSED_AFTER: usize = 20;
 
-/// Rows of the audit trail that one request gets.
+/// Rows of the audit log that one request gets.
 const PAGE: usize = 1000;
 
 const JSON: (&str, &str) = ("content-type", "application/json");
@@ -52,7 +52,7 @@ impl Progress {
     }
 }
 
-/// What a client was answered: by the id of the call, where it is told one, with how many switches there were by then.
+/// What a client was answered: by the id of the call, where it gets one, with how many switches there were by then.
 #[derive(Debug, Default)]
 struct Heard {
     by_id: HashMap<String, (String, usize)>,
@@ -91,7 +91,7 @@ impl Scene {
         Self { stage, own }
     }
 
-    /// What is there when `a` is active and nobody else has a caller left.
+    /// What is there when `a` is active and no other agent has a caller left.
     fn level(&self) -> Level {
         // Turning to b takes b's callers out of the shared runtime, and turning to a those of a.
         let Self { stage, own } = self;
@@ -205,8 +205,8 @@ fn under_load(stage: &Stage, switches: Range<usize>) -> Vec<Heard> {
     })
 }
 
-/// The whole audit trail, page by page.
-fn trail(server: &Server) -> Vec<Value> {
+/// The whole audit log, page by page.
+fn audit_log(server: &Server) -> Vec<Value> {
     let (mut rows, mut next) = (Vec::new(), String::new());
     loop {
         let page = server.get_as_admin(&format!("/api/v1/audit?limit={PAGE}{next}")).json();
@@ -218,7 +218,7 @@ fn trail(server: &Server) -> Vec<Value> {
 
 /// Holds what was heard against the records: each call has one, and was answered by its agent's own server.
 fn examine(stage: &Stage, heard: &[Heard]) -> usize {
-    let rows = trail(&stage.server);
+    let rows = audit_log(&stage.server);
     let n_calls: usize = heard.iter().map(|heard| heard.by_id.len() + heard.n_unnamed).sum();
     let agents: HashMap<&str, &str> = rows.iter().map(|row| (text(row, "id"), text(row, "agent"))).collect();
     assert_eq!((rows.len(), agents.len()), (n_calls, n_calls), "each call has one record");

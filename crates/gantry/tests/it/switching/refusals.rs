@@ -2,7 +2,7 @@
 
 use super::{Stage, faulty, of, two, types};
 use gantry_testkit::server::send;
-use gantry_testkit::{Home, process};
+use gantry_testkit::{TestDir, process};
 use http::Method;
 use serde_json::{Value, json};
 use std::thread;
@@ -136,13 +136,13 @@ fn pol_8_the_command_line_says_that_a_switch_went_on_with_the_configuration_of_b
 
 #[test]
 fn pol_8_a_switch_loads_what_is_on_the_disk_at_that_moment() {
-    let home = Home::new().config(&two(&faulty(&[]), &faulty(&[])).to_string());
+    let home = TestDir::new().config(&two(&faulty(&[]), &faulty(&[])).to_string());
     home.write("agents/late.md", "---\ntools: [sa__echo]\n---\n");
     let stage = Stage::at(home);
     stage.activate("late");
     assert_eq!(stage.tools(), ["sa__echo"]);
     stage.activate("b");
-    // Changed and switched to before anybody has looked at the file.
+    // Changed and switched to before any client has looked at the file.
     stage.home.write("agents/late.md", "---\ntools: [sb__pid, sb__echo]\n---\n");
     assert_eq!(stage.activate("late")["tools"], 2);
     assert_eq!(stage.tools(), ["sb__echo", "sb__pid"]);

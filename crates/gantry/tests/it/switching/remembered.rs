@@ -1,14 +1,14 @@
-//! The active agent is remembered: a restart gives nobody back what a switch has taken.
+//! The active agent is remembered: a restart gives no client back what a switch has taken.
 
 use super::{Stage, faulty, of, two};
 use crate::passthrough::{Door, Talk};
 use crate::results::mcp_tools;
-use gantry_testkit::Home;
+use gantry_testkit::TestDir;
 use serde_json::{Value, json};
 
 /// A home with the agents `a` and `b`.
-fn home() -> Home {
-    Home::new().config(&two(&faulty(&["--tool", "of-a"]), &faulty(&["--tool", "of-b"])).to_string())
+fn home() -> TestDir {
+    TestDir::new().config(&two(&faulty(&["--tool", "of-a"]), &faulty(&["--tool", "of-b"])).to_string())
 }
 
 /// The same home with another Gantry in it.
@@ -58,10 +58,10 @@ fn pol_8_commands_without_a_running_gantry_are_those_of_the_active_agent() {
     assert_eq!(stage.active().as_deref(), Some("a"));
 }
 
-/// That callers who name no agent get nothing by any door, and are told what to do.
+/// That callers who name no agent get nothing by any entry point, and an error that says what to do.
 #[track_caller]
 fn assert_shut(stage: &Stage, agent: &str) {
-    let told = |message: &Value| {
+    let outcome = |message: &Value| {
         let message = message.as_str().unwrap_or_else(|| panic!("no message: {message}"));
         assert!(message.contains(agent) && message.contains("gantry agents switch"), "{message}");
     };
@@ -71,13 +71,13 @@ fn assert_shut(stage: &Stage, agent: &str) {
         (503, &json!("UPSTREAM_UNAVAILABLE")),
         "{call:?}"
     );
-    told(&call.json()["error"]["message"]);
+    outcome(&call.json()["error"]["message"]);
     let list = stage.server.get("/api/v1/tools");
     assert_eq!(list.status, 503, "{list:?}");
     let mut client = Talk::silent(Door::Http(&stage.server, "/mcp"));
     let info = json!({ "name": "talk", "version": "1" });
     let hello = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info });
-    told(&client.ask("initialize", &hello)["error"]["message"]);
+    outcome(&client.ask("initialize", &hello)["error"]["message"]);
     assert!(mcp_tools(&stage.server, "/mcp").is_empty());
     let ran = stage.home.run(["call", "sb__pid", "{}"]);
     assert_eq!(ran.code, 1, "{ran:?}");
@@ -86,7 +86,7 @@ fn assert_shut(stage: &Stage, agent: &str) {
 }
 
 #[test]
-fn pol_8_an_active_agent_that_is_not_configured_any_more_lets_nobody_in_until_there_is_another() {
+fn pol_8_an_active_agent_that_is_not_configured_any_more_admits_no_client_until_there_is_another() {
     let stage = Stage::at(home());
     stage.activate("a");
     let (_, said) = stage.server.stop();
@@ -134,7 +134,7 @@ fn pol_8_an_active_agent_that_is_gone_can_be_given_up() {
 }
 
 #[test]
-fn pol_8_a_damaged_memory_of_the_active_agent_lets_nobody_in() {
+fn pol_8_a_damaged_memory_of_the_active_agent_admits_no_client() {
     let stage = Stage::at(home());
     stage.activate("a");
     stage.server.stop();

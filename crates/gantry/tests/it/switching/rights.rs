@@ -1,4 +1,4 @@
-//! What nobody gets by a detour: not by an odd name for an agent, not from what another agent was answered.
+//! What no caller gets by a detour: not by an unusual name for an agent, not from what another agent was answered.
 
 use super::{Stage, of};
 use serde_json::json;
@@ -7,7 +7,7 @@ use serde_json::json;
 fn pol_8_an_empty_name_is_no_agent_and_sees_nothing() {
     let stage = Stage::two();
     stage.deactivate("a");
-    // What everybody sees is known from here on.
+    // What every caller sees is known from here on.
     assert!(stage.tools().contains(&"write_file".to_owned()));
     stage.activate("a");
     for active in [true, false] {
@@ -24,7 +24,7 @@ fn pol_8_an_empty_name_is_no_agent_and_sees_nothing() {
 }
 
 #[test]
-fn pol_8_a_name_that_somebody_made_up_starts_no_server() {
+fn pol_8_a_made_up_name_starts_no_server() {
     let stage = Stage::two();
     let before = stage.running("faulty");
     let listed = stage.server.get("/api/v1/tools?agent=nobody");

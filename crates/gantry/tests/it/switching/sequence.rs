@@ -1,4 +1,4 @@
-//! Whatever the order of the switches: what is listed is what the active agent's definition says, and nothing else.
+//! In any order of switches: what is listed is what the active agent's definition says, and nothing else.
 
 use super::{Stage, faulty, remote};
 use crate::results::mcp_tools;

@@ -13,7 +13,7 @@ fn three() -> Stage {
     }))
 }
 
-/// A call of `c` by name that nobody waits for and that does not end by itself; its id, once it runs.
+/// A call of `c` by name whose client does not wait, and that does not end by itself; its id, once it runs.
 #[track_caller]
 fn endless(stage: &Stage, server: &str) -> String {
     let tool = format!("{server}__sleep");
@@ -36,7 +36,7 @@ fn pol_8_calls_of_other_agents_by_name_are_neither_waited_for_nor_cut_off() {
 }
 
 #[test]
-fn pol_8_the_shared_runtime_is_there_for_as_long_as_somebody_needs_it() {
+fn pol_8_the_shared_runtime_is_there_for_as_long_as_a_session_needs_it() {
     let stage = three();
     stage.activate("a");
     let servers = |stage: &Stage| {
@@ -60,7 +60,7 @@ fn pol_8_the_shared_runtime_is_there_for_as_long_as_somebody_needs_it() {
 #[test]
 fn pol_8_what_is_canceled_in_a_runtime_that_stays_is_not_said_to_be_cut_off_by_a_switch() {
     let stage = three();
-    // Somebody without an agent leaves the shared runtime, and somebody with one stays.
+    // A client without an agent leaves the shared runtime, and one with an agent stays.
     let id = endless(&stage, "sc");
     assert_eq!(stage.call("sa__echo", &json!({ "text": "x" }))["result"], "x");
     stage.activate("b");
@@ -76,7 +76,7 @@ fn pol_8_who_was_on_his_way_in_when_the_switch_began_does_not_stay_with_the_whol
         "mcpServers": { "sa": faulty(&[]), "slow": faulty(&["--never-start"]) },
         "agents": { "b": { "tools": ["sa__pid"] }, "c": { "tools": ["sa__sleep"] } },
     }));
-    // Somebody who stays there, so that the switch leaves it running.
+    // A client that stays there, so that the switch leaves it running.
     stage.server.eventually("its tool is there", || stage.tools_as("c") == ["sa__sleep"]);
     endless(&stage, "sa");
     let (server, hello) = (
@@ -110,7 +110,7 @@ fn pol_8_going_back_to_no_agent_keeps_the_shared_runtime_and_its_processes() {
     let kinds = super::types(&steps);
     assert_eq!(kinds.first(), Some(&"agent_switch_started"));
     assert_eq!(kinds.last(), Some(&"agent_switch_finished"));
-    // And the other way round: from there to an agent and back, with everybody told.
+    // And the other way round: from there to an agent and back, with every client notified.
     let mut client = Talk::legacy(Door::Http(&stage.server, "/mcp"));
     let everything = client.tools();
     client.heard("notifications/tools/list_changed");

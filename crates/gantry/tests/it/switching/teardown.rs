@@ -3,14 +3,14 @@
 use super::{Stage, assert_unknown, entry, faulty, of, remote, two};
 use crate::passthrough::{Door, Talk};
 use gantry_testkit::faulty::{Faulty, Kind};
-use gantry_testkit::{Home, process, real_servers};
+use gantry_testkit::{TestDir, process, real_servers};
 use http::Method;
 use serde_json::{Value, json};
 use std::collections::HashSet;
 
 #[test]
 fn pol_8_the_processes_of_the_agent_before_are_gone_when_the_switch_is_over() {
-    let home = Home::new();
+    let home = TestDir::new();
     let marker = home.path().join("grandchild").to_str().expect("UTF-8").to_owned();
     let config = two(&faulty(&["--spawn-grandchild", &marker]), &faulty(&[]));
     let stage = Stage::at(home.config(&config.to_string()));
@@ -142,7 +142,7 @@ fn pol_8_the_server_of_the_agent_before_is_not_listed_and_cannot_be_restarted() 
 }
 
 #[test]
-fn pol_8_what_is_told_of_a_teardown_is_what_was_torn_down() {
+fn pol_8_the_events_of_a_teardown_say_what_was_torn_down() {
     let servers = json!({ "s1": faulty(&[]), "s2": faulty(&[]), "s3": faulty(&[]) });
     let stage = Stage::of(&json!({
         "mcpServers": servers,

@@ -1,14 +1,14 @@
-//! What does not end in the time of a switch is cut off: the switch goes on, and everybody is told what happened.
+//! What does not end in the time of a switch is cut off: the switch goes on, and every client learns what happened.
 
 use super::{Stage, faulty, remote, two, types};
 use crate::passthrough::{Door, Talk, parsed, text};
 use crate::pipeline::lines;
 use crate::queues::{defer, outcome, queue};
-use gantry_testkit::Home;
+use gantry_testkit::TestDir;
 use gantry_testkit::faulty::{Faulty, Kind};
 use serde_json::{Value, json};
 
-/// A read that would run for longer than anybody waits.
+/// A read that would run for longer than any test waits.
 fn endless(server: &str) -> Value {
     json!({ "tool": format!("{server}__sleep"), "arguments": { "ms": 600_000 } })
 }
@@ -46,7 +46,7 @@ fn pol_8_a_call_that_does_not_end_in_time_is_cut_off_and_the_switch_goes_on() {
         "{record}"
     );
     assert_eq!(record["error"]["message"], reply["error"]["message"]);
-    // It is told, in the stream and in the log, as something to look at.
+    // It is in the stream and in the log, as a warning.
     let teardown = teardown(&stage);
     assert_eq!(
         (&teardown["agent"], &teardown["forced"], &teardown["calls"]),
@@ -63,7 +63,7 @@ fn pol_8_a_call_that_does_not_end_in_time_is_cut_off_and_the_switch_goes_on() {
 }
 
 #[test]
-fn pol_8_a_server_that_outlives_the_switch_is_told_that_its_call_is_cut_off() {
+fn pol_8_a_server_that_outlives_the_switch_gets_a_cancellation_of_its_call() {
     for (word, kind) in [("tcp", Kind::Tcp), ("websocket", Kind::Ws), ("http", Kind::Http)] {
         let journal = tempfile::NamedTempFile::new().expect("a file");
         let path = journal.path().to_str().expect("UTF-8");
@@ -74,9 +74,9 @@ fn pol_8_a_server_that_outlives_the_switch_is_told_that_its_call_is_cut_off() {
         assert_eq!(stage.activate("b")["cutOff"], 1, "{word}");
         assert_cut_off(&calling.join().expect("a client without complaints").json(), "none");
         // Behind a socket that is closed next, the end of the connection may be what it notices first.
-        let told = || std::fs::read_to_string(path).expect("the journal");
+        let reported = || std::fs::read_to_string(path).expect("the journal");
         stage.server.eventually(&format!("{word}: it is told"), || {
-            told() == "cancelled\n" || (kind != Kind::Http && told() == "disconnected\n")
+            reported() == "cancelled\n" || (kind != Kind::Http && reported() == "disconnected\n")
         });
     }
 }
@@ -84,7 +84,7 @@ fn pol_8_a_server_that_outlives_the_switch_is_told_that_its_call_is_cut_off() {
 #[test]
 fn pol_8_a_write_that_is_cut_off_is_on_record_as_one_that_may_have_taken_effect_and_is_not_run_again() {
     let config = "agents: { a: { tools: [test__slow_write] }, b: { tools: [test__echo] } }\n";
-    let stage = Stage::at(Home::with_test_tools().config(config));
+    let stage = Stage::at(TestDir::with_test_tools().config(config));
     stage.activate("a");
     let file = stage.home.path().join("out.txt");
     let mut write = json!({ "tool": "test__slow_write", "arguments": { "ms": 600_000, "file": file } });
@@ -101,7 +101,7 @@ fn pol_8_a_write_that_is_cut_off_is_on_record_as_one_that_may_have_taken_effect_
         "{record}"
     );
     assert_eq!(teardown(&stage)["calls"], 1);
-    // Whoever repeats it under its key is told what became of it.
+    // A caller that repeats it under its key gets its outcome.
     stage.activate("a");
     let again = stage.server.post("/api/v1/calls", &write.to_string()).json();
     assert_eq!((&again["ok"], &again["extras"]["repeats"]), (&json!(false), &json!(id)), "{again}");
@@ -124,7 +124,7 @@ fn pol_8_a_server_that_never_answers_does_not_hold_a_switch() {
 }
 
 #[test]
-fn pol_8_calls_that_end_and_calls_that_do_not_are_told_apart() {
+fn pol_8_calls_that_end_and_calls_that_do_not_are_counted_apart() {
     let stage = Stage::two();
     let short = json!({ "tool": "sa__sleep", "arguments": { "ms": 2000 } });
     let ending = [(), ()].map(|()| stage.begin(&short));
@@ -151,7 +151,7 @@ fn pol_8_the_command_line_says_that_calls_were_cut_off() {
 }
 
 #[test]
-fn pol_8_an_mcp_client_whose_call_is_cut_off_is_told_why_and_stays_connected() {
+fn pol_8_an_mcp_client_whose_call_is_cut_off_gets_the_reason_and_stays_connected() {
     let stage = Stage::two();
     let doors = [
         ("/mcp", Door::Http(&stage.server, "/mcp")),
@@ -181,7 +181,7 @@ fn pol_8_an_mcp_client_whose_call_is_cut_off_is_told_why_and_stays_connected() {
 fn pol_8_a_call_that_still_waits_for_its_turn_is_refused_with_the_reason_and_never_runs() {
     let config = "queues: { one: { concurrent: 1 } }\n\
                   agents: { a: { tools: [test__sleep, test__count] }, b: { tools: [test__echo] } }\n";
-    let home = Home::with_test_tools().config(config).settings(&json!({ "queue": "one" }));
+    let home = TestDir::with_test_tools().config(config).settings(&json!({ "queue": "one" }));
     let stage = Stage::at(home);
     stage.activate("a");
     let running = defer(&stage.server, &json!({ "tool": "test__sleep", "arguments": { "ms": 600_000 } }));

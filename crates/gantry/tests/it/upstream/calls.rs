@@ -44,7 +44,7 @@ fn ups_5_a_write_that_its_server_died_of_has_an_unknown_outcome_and_is_not_repea
 }
 
 #[test]
-fn cal_8_a_call_that_hangs_times_out_the_server_is_told_and_keeps_its_other_tools() {
+fn cal_8_a_call_that_hangs_times_out_is_cancelled_at_the_server_and_its_other_tools_go_on() {
     let limits = json!({ "toolsTimeout": { "hang": 400, "sleep": 400 } });
     let rig = Rig::beside_good(&with(journalling(&[]), &limits));
     rig.ready("bad");
@@ -57,7 +57,7 @@ fn cal_8_a_call_that_hangs_times_out_the_server_is_told_and_keeps_its_other_tool
         assert_eq!(rig.result("bad__echo", &json!({ "text": "x" })), "x");
     });
     rig.server.eventually("the server is told", || rig.journal() == ["cancelled"]);
-    // It is the same process and the same connection as before, and nobody thinks the worse of it.
+    // It is the same process and the same connection as before, and its light stays green.
     let counters: Value = serde_json::from_str(&rig.result("bad__session", &json!({}))).expect("counters");
     assert_eq!((&counters["connections"], &counters["calls"]), (&json!(1), &json!(4)), "{counters}");
     let status = rig.status("bad");
@@ -88,7 +88,7 @@ fn ups_5_a_flood_of_what_is_no_message_is_skipped_in_little_memory() {
     rig.while_good_works(|| assert_eq!(rig.result("bad__flood", &json!({ "mb": 100 })), "flooded"));
     assert!(rig.peak_kib() < before + ROOM_KIB, "{} KiB after {before} KiB", rig.peak_kib());
     assert_eq!(rig.result("bad__echo", &json!({ "text": "x" })), "x");
-    assert!(rig.server.said().len() < 256 * 1024, "{} bytes of log", rig.server.said().len());
+    assert!(rig.server.stderr().len() < 256 * 1024, "{} bytes of log", rig.server.stderr().len());
 }
 
 #[test]

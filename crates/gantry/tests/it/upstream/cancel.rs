@@ -1,11 +1,11 @@
-//! What is not wanted any more: the server behind it is told.
+//! What is not wanted any more: the server behind it gets a cancellation.
 
 use super::{Rig, journalling, remote};
 use crate::queues::{cancel, defer, outcome};
 use gantry_testkit::faulty::{Faulty, Kind};
 use serde_json::{Value, json};
 
-/// Makes a call that nobody waits for, and returns its id once the server has it.
+/// Makes a call without waiting for it, and returns its id once the server has it.
 #[track_caller]
 pub(super) fn under_way(rig: &Rig, server: &str, call: &Value) -> String {
     let count = || -> u64 {
@@ -27,7 +27,7 @@ fn sleep(server: &str) -> Value {
 }
 
 #[test]
-fn cal_12_canceling_a_call_is_told_to_its_server_in_either_era_over_every_transport() {
+fn cal_12_canceling_a_call_reaches_its_server_in_either_era_over_every_transport() {
     let folder = tempfile::tempdir().expect("a folder");
     let kinds = [("tcp", Kind::Tcp), ("http", Kind::Http), ("sse", Kind::Sse), ("websocket", Kind::Ws)];
     let mut servers = Vec::new();
@@ -53,8 +53,8 @@ fn cal_12_canceling_a_call_is_told_to_its_server_in_either_era_over_every_transp
         cancel(&rig.server, &call);
         let ended = outcome(&rig.server, &call).json();
         assert_eq!(ended["error"]["code"], "CANCELED", "{id}: {ended}");
-        let told = || std::fs::read_to_string(folder.path().join(&id)).unwrap_or_default();
-        rig.server.eventually(&format!("{id} is told"), || told() == "cancelled\n");
+        let reported = || std::fs::read_to_string(folder.path().join(&id)).unwrap_or_default();
+        rig.server.eventually(&format!("{id} is told"), || reported() == "cancelled\n");
         assert_eq!(rig.result(&format!("{id}__echo"), &json!({ "text": "x" })), "x", "{id}");
         assert_eq!(rig.light(&id), "green", "{id}");
     }

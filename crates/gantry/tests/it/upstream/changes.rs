@@ -1,7 +1,7 @@
 //! Servers that come, go, start together, and change what they have while Gantry runs.
 
 use super::{Rig, kill, script, stdio, with};
-use gantry_testkit::Home;
+use gantry_testkit::TestDir;
 use gantry_testkit::faulty::Faulty;
 use http::Method;
 use serde_json::{Value, json};
@@ -68,7 +68,7 @@ fn ups_8_as_many_servers_start_at_once_as_configured() {
 #[test]
 fn ups_8_no_more_servers_start_at_once_than_configured() {
     let wait = "echo $0 >> begun; until test -f go-$0; do sleep 0.02; done; exec $FAULTY";
-    // One process a server: whoever has to find out the era starts two.
+    // One process a server: a client that has to find out the era starts two.
     let more = json!({ "startupTimeoutMs": 60_000, "protocol": "legacy" });
     let entry = |n: usize| (format!("s{n}"), with(script(wait, &format!("s{n}")), &more));
     let servers: Value = Value::Object((0..6).map(entry).collect());
@@ -88,7 +88,7 @@ fn ups_8_no_more_servers_start_at_once_than_configured() {
 }
 
 #[test]
-fn ups_8_a_server_that_never_starts_holds_up_nobody_for_ever() {
+fn ups_8_a_server_that_never_starts_holds_up_no_client_for_ever() {
     let never = || with(stdio(&["--never-start"]), &json!({ "startupTimeoutMs": 300 }));
     let rig = Rig::with_config(&json!({
         "defaults": { "mcpInitConcurrency": 1 },
@@ -102,13 +102,13 @@ fn ups_8_a_server_that_never_starts_holds_up_nobody_for_ever() {
 
 #[test]
 fn ups_5_a_server_is_added_restarted_and_removed_over_http() {
-    let rig = Rig::at(Home::new());
+    let rig = Rig::at(TestDir::new());
     let tools = rig.tools();
     let entry = with(stdio(&[]), &json!({ "id": "late", "headers": { "A": "b" } }));
     let added = rig.admin(Method::POST, "/api/v1/servers", &entry);
     assert_eq!((added.status, &added.json()["id"]), (201, &json!("late")), "{added:?}");
-    let told = &added.json()["warnings"];
-    assert_eq!(*told, json!(["mcpServers.late.headers has no effect with type stdio"]));
+    let reported = &added.json()["warnings"];
+    assert_eq!(*reported, json!(["mcpServers.late.headers has no effect with type stdio"]));
     assert_eq!(rig.admin(Method::POST, "/api/v1/servers", &entry).status, 409);
     rig.ready("late");
     let pid = rig.result("late__pid", &json!({}));
@@ -124,7 +124,7 @@ fn ups_5_a_server_is_added_restarted_and_removed_over_http() {
 
 #[test]
 fn ups_5_adding_and_removing_a_server_leaves_cached_answers_of_others_alone() {
-    let rig = Rig::at(Home::new().config("tools: { workspace: { toolsCache: { read_file: 600000 } } }\n"));
+    let rig = Rig::at(TestDir::new().config("tools: { workspace: { toolsCache: { read_file: 600000 } } }\n"));
     rig.home.write("a.txt", "old");
     let is_cached = || rig.call("read_file", &json!({ "path": "a.txt" }))["extras"]["cached"] == true;
     assert!(!is_cached() && is_cached());
@@ -138,7 +138,7 @@ fn ups_5_adding_and_removing_a_server_leaves_cached_answers_of_others_alone() {
 
 #[test]
 fn ups_5_a_server_is_added_restarted_and_removed_from_the_command_line() {
-    let rig = Rig::at(Home::new());
+    let rig = Rig::at(TestDir::new());
     let program = Faulty::program();
     let added =
         rig.home.run(["servers", "add", "late", "--", program.to_str().expect("UTF-8"), "--era", "modern"]);

@@ -1,11 +1,11 @@
-//! Servers that answer the question which era they speak in odd ways, and what Gantry makes of it.
+//! Servers that answer the question which era they speak in unusual ways, and what Gantry makes of it.
 
 use super::{Rig, stdio, with};
 use gantry_testkit::faulty::{LEGACY, MODERN};
 use serde_json::json;
 
 #[test]
-fn ups_11_whatever_a_server_does_when_it_is_asked_it_ends_up_usable_in_the_right_era() {
+fn ups_11_every_reaction_to_discovery_ends_with_a_usable_server_in_the_right_era() {
     let rows: [(&str, &[&str], &str); 7] = [
         ("latch", &["--latch"], MODERN),
         ("silent", &["--silent-on-discover"], LEGACY),
@@ -36,7 +36,7 @@ fn ups_11_whatever_a_server_does_when_it_is_asked_it_ends_up_usable_in_the_right
 #[test]
 fn ups_11_a_server_that_is_replaced_by_one_of_the_other_era_is_found_out_anew() {
     let start = "exec $FAULTY --era $(cat era) --journal journal.txt";
-    let home = gantry_testkit::Home::new()
+    let home = gantry_testkit::TestDir::new()
         .config(&json!({ "mcpServers": { "bad": super::script(start, "bad") } }).to_string());
     home.write("era", "legacy");
     let rig = Rig::at(home);

@@ -3,7 +3,7 @@
 use super::news::instructions;
 use super::{Rig, processes_with, remote, stdio, with};
 use crate::passthrough::{Door, Talk};
-use gantry_testkit::Home;
+use gantry_testkit::TestDir;
 use gantry_testkit::faulty::{Faulty, Kind};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -20,21 +20,21 @@ const GIVEN: [(&str, &str, &str); 5] = [
 ];
 
 /// A home whose variables are set, and these more in the environment and in the file.
-fn home(environment: &[(&str, &str)], file: &[(&str, &str)]) -> Home {
+fn home(environment: &[(&str, &str)], file: &[(&str, &str)]) -> TestDir {
     let home =
-        Home::new().env("FROM_ENVIRONMENT", "of the environment").env("FROM_BOTH", "the environment wins");
+        TestDir::new().env("FROM_ENVIRONMENT", "of the environment").env("FROM_BOTH", "the environment wins");
     let home = environment.iter().fold(home, |home, (name, value)| home.env(name, value));
     let lines: String = file.iter().map(|(name, value)| format!("{name}={value}\n")).collect();
     home.write(".env", &format!("FROM_FILE=of the file\nFROM_BOTH=the file loses\n{lines}"));
     home
 }
 
-fn serve(home: Home, servers: &Value) -> Rig {
+fn serve(home: TestDir, servers: &Value) -> Rig {
     Rig::at(home.config(&json!({ "mcpServers": servers }).to_string()))
 }
 
 /// A listener that has to stay alone.
-fn nobody_comes() -> TcpListener {
+fn no_client_comes() -> TcpListener {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     listener.set_nonblocking(true).expect("it need not wait");
     listener
@@ -60,8 +60,8 @@ fn ups_7_variables_arrive_in_the_environment_and_the_arguments_of_a_process() {
     }
     // The variables themselves are none of the server's business.
     assert!(found.keys().all(|name| !name.starts_with("FROM_")), "{found:?}");
-    let told = instructions(&rig.server);
-    assert!(told.contains("of the file and of the environment and of the entry"), "{told}");
+    let outcome = instructions(&rig.server);
+    assert!(outcome.contains("of the file and of the environment and of the entry"), "{outcome}");
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn ups_7_variables_arrive_in_the_address_of_a_tcp_server() {
 
 #[test]
 fn ups_7_an_unset_variable_anywhere_names_server_and_variable_and_disables_that_server_only() {
-    let listener = nobody_comes();
+    let listener = no_client_comes();
     let address = listener.local_addr().expect("an address");
     let here = format!("http://{address}/mcp");
     let home = home(&[], &[]);
@@ -167,7 +167,7 @@ fn ups_7_an_unset_variable_anywhere_names_server_and_variable_and_disables_that_
 }
 
 #[test]
-fn ups_7_a_denied_tool_is_gone_whatever_allows_it() {
+fn ups_7_a_denied_tool_is_gone_even_if_other_settings_allow_it() {
     let picked = |allowed: &[&str], denied: &[&str]| {
         with(stdio(&[]), &json!({ "toolsAllowed": allowed, "toolsDenied": denied }))
     };
@@ -193,7 +193,7 @@ fn ups_7_a_denied_tool_is_gone_whatever_allows_it() {
     assert!(denied.iter().any(|name| name == "denied__add"), "{denied:?}");
     let own = |name: &String| name.strip_prefix("denied__").expect("its prefix").to_owned();
     assert!(!denied.iter().any(|name| own(name).contains(['e', 'o'])), "{denied:?}");
-    // What denies nothing is a mistake that somebody relies on.
+    // A pattern that denies nothing is a mistake that a person relies on.
     let doctor = rig.home.run(["doctor"]).stdout;
     let idle = doctor.lines().filter(|line| line.contains("in toolsDenied matches no tool"));
     assert_eq!(idle.filter(|line| line.contains(r#"server idle: "[!p]*""#)).count(), 1, "{doctor}");
@@ -212,7 +212,7 @@ fn ups_7_a_denied_tool_is_gone_whatever_allows_it() {
 
 #[test]
 fn ups_7_a_server_that_is_switched_off_is_neither_started_nor_called() {
-    let listener = nobody_comes();
+    let listener = no_client_comes();
     let address = listener.local_addr().expect("an address");
     let home = home(&[("SWITCH", "false")], &[("SWITCHED_ON", "true")]);
     let marker = home.path().join("never-started").to_str().expect("UTF-8").to_owned();
@@ -222,7 +222,7 @@ fn ups_7_a_server_that_is_switched_off_is_neither_started_nor_called() {
             "local": with(stdio(&["--spawn-grandchild", &marker]), &json!({ "enabled": false })),
             "remote": with(remote("http", &format!("http://{address}/mcp")), &json!({ "enabled": false })),
             "varied": with(remote("tcp", &format!("tcp://{address}")), &json!({ "enabled": "${SWITCH}" })),
-            // What nobody uses may lack anything.
+            // What is not used may lack anything.
             "lacking": { "command": "${NO_SUCH_PROGRAM}", "enabled": false },
             "good": with(stdio(&[]), &json!({ "enabled": "${SWITCHED_ON}" })),
         }),

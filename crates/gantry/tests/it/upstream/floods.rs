@@ -34,7 +34,7 @@ fn chattered(rig: &Rig) -> u64 {
 }
 
 #[test]
-fn ups_5_heavy_notifications_without_end_hold_nobody_up_and_are_told_to_nobody_who_did_not_ask() {
+fn ups_5_heavy_notifications_without_end_block_no_client_and_go_only_to_clients_that_asked() {
     let rig = Rig::beside_good(&journalling(&[]));
     rig.ready("bad");
     let door = Door::Http(&rig.server, "/mcp");
@@ -47,7 +47,7 @@ fn ups_5_heavy_notifications_without_end_hold_nobody_up_and_are_told_to_nobody_w
     listener.hear("notifications/subscriptions/acknowledged");
     let before = rig.peak_kib();
     let call = rig.while_good_works(|| {
-        // Nobody waits for this one, and the other client asks for neither progress nor log messages.
+        // This one has no client that waits, and the other client asks for neither progress nor log messages.
         let call = defer(&rig.server, &json!({ "tool": "bad__chatter", "arguments": {} }));
         let own = caller.begin_call("bad__chatter", &json!({ "notes": 1000 }));
         for n in 0..50 {
@@ -65,10 +65,10 @@ fn ups_5_heavy_notifications_without_end_hold_nobody_up_and_are_told_to_nobody_w
     assert_eq!(ended["error"]["code"], "CANCELED", "{ended}");
     rig.server.eventually("the server is told", || rig.journal() == ["cancelled"]);
     assert!(rig.peak_kib() < before + ROOM_KIB, "{} KiB after {before} KiB", rig.peak_kib());
-    assert!(rig.server.said().len() < 256 * 1024, "{} bytes of log", rig.server.said().len());
+    assert!(rig.server.stderr().len() < 256 * 1024, "{} bytes of log", rig.server.stderr().len());
     let status = rig.status("bad");
     assert_eq!((&status["light"], &status["lastError"]), (&json!("green"), &Value::Null), "{status}");
-    // What comes last is heard, so whatever came before has been.
+    // What comes last is heard, so all that came before has been.
     rig.result("bad__grow", &json!({}));
     listener.hear("notifications/tools/list_changed");
     quiet.hear("notifications/tools/list_changed");
@@ -123,8 +123,8 @@ fn ups_10_heavy_a_flood_that_belongs_to_no_call_is_heard_by_those_who_want_it_an
         }
     });
     assert!(rig.peak_kib() < before + ROOM_KIB, "{} KiB after {before} KiB", rig.peak_kib());
-    assert!(rig.server.said().len() < 256 * 1024, "{} bytes of log", rig.server.said().len());
-    // What comes last is heard, so whatever came before has been.
+    assert!(rig.server.stderr().len() < 256 * 1024, "{} bytes of log", rig.server.stderr().len());
+    // What comes last is heard, so all that came before has been.
     rig.result("bad__grow", &json!({}));
     for client in [&mut loud, &mut quiet] {
         rig.server.eventually("the change is heard", || {

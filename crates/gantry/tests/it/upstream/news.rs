@@ -3,7 +3,7 @@
 use super::{script, stdio};
 use crate::passthrough::{Door, LEGACY, Rig, Talk, members};
 use gantry_testkit::faulty::{Faulty, Kind};
-use gantry_testkit::{Home, Server};
+use gantry_testkit::{Server, TestDir};
 use serde_json::{Value, json};
 
 /// A list: the tool of the server that adds to it, what a client hears, what it asks for, and where the names are.
@@ -72,7 +72,7 @@ fn listed(client: &mut Talk, list: &List) -> Vec<String> {
 
 /// That a client hears of a list, and then finds this in it; returns what it heard.
 #[track_caller]
-fn told(client: &mut Talk, list: &List, grown: &str) -> Value {
+fn outcome(client: &mut Talk, list: &List, grown: &str) -> Value {
     loop {
         // A change of the start may have been on its way before.
         let note = client.hear(list.note);
@@ -82,9 +82,9 @@ fn told(client: &mut Talk, list: &List, grown: &str) -> Value {
     }
 }
 
-/// That every list of servers of this kind in these eras is told to clients of both.
+/// That every list of servers of this kind in these eras is announced to clients of both.
 #[track_caller]
-fn is_told(word: &str, kind: Kind, eras: &[&str]) {
+fn is_reported(word: &str, kind: Kind, eras: &[&str]) {
     let mut servers = Vec::new();
     let mut entries = json!({});
     for era in eras {
@@ -105,7 +105,7 @@ fn is_told(word: &str, kind: Kind, eras: &[&str]) {
     for list in &LISTS {
         for era in eras {
             let what = format!("{} of a {era} server over {word}", list.member);
-            // Whoever comes now has heard of no change before.
+            // A client that comes now has seen no change before.
             let mut clients = Clients::of(rig.door());
             let grown = grower.call(&format!("{era}__{}", list.grow), &json!({}));
             assert_eq!(grown, "grown-1", "{what}");
@@ -113,9 +113,9 @@ fn is_told(word: &str, kind: Kind, eras: &[&str]) {
                 "uri" => format!("gantry:{era}/faulty://grown/1"),
                 _ => format!("{era}__grown_1"),
             };
-            let note = told(&mut clients.legacy, list, &shown);
+            let note = outcome(&mut clients.legacy, list, &shown);
             assert_eq!(note["params"].get("_meta"), None, "{what}: {note}");
-            let note = told(&mut clients.modern, list, &shown);
+            let note = outcome(&mut clients.modern, list, &shown);
             let subscription = &note["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"];
             assert_eq!(*subscription, clients.listening, "{what}: {note}");
             used(&mut clients.legacy, list, &shown, &what);
@@ -141,29 +141,29 @@ fn used(client: &mut Talk, list: &List, shown: &str, what: &str) {
 }
 
 #[test]
-fn ups_2_changed_lists_of_a_process_are_told_to_clients_of_both_eras() {
-    is_told("stdio", Kind::Stdio, &["legacy", "modern"]);
+fn ups_2_changed_lists_of_a_process_reach_clients_of_both_eras() {
+    is_reported("stdio", Kind::Stdio, &["legacy", "modern"]);
 }
 
 #[test]
-fn ups_2_changed_lists_over_http_are_told_to_clients_of_both_eras() {
-    is_told("http", Kind::Http, &["legacy", "modern"]);
+fn ups_2_changed_lists_over_http_reach_clients_of_both_eras() {
+    is_reported("http", Kind::Http, &["legacy", "modern"]);
 }
 
 #[test]
-fn ups_2_changed_lists_over_sse_are_told_to_clients_of_both_eras() {
+fn ups_2_changed_lists_over_sse_reach_clients_of_both_eras() {
     // The older HTTP+SSE has no newer era.
-    is_told("sse", Kind::Sse, &["legacy"]);
+    is_reported("sse", Kind::Sse, &["legacy"]);
 }
 
 #[test]
-fn ups_2_changed_lists_over_websocket_are_told_to_clients_of_both_eras() {
-    is_told("websocket", Kind::Ws, &["legacy", "modern"]);
+fn ups_2_changed_lists_over_websocket_reach_clients_of_both_eras() {
+    is_reported("websocket", Kind::Ws, &["legacy", "modern"]);
 }
 
 #[test]
-fn ups_2_changed_lists_over_tcp_are_told_to_clients_of_both_eras() {
-    is_told("tcp", Kind::Tcp, &["legacy", "modern"]);
+fn ups_2_changed_lists_over_tcp_reach_clients_of_both_eras() {
+    is_reported("tcp", Kind::Tcp, &["legacy", "modern"]);
 }
 
 #[test]
@@ -219,7 +219,7 @@ pub(super) fn instructions(server: &Server) -> String {
 fn ups_13_changed_instructions_are_withheld_until_accepted() {
     let start = "exec $FAULTY --instructions \"$(cat words)\"";
     let entries = json!({ "bad": script(start, "bad"), "free": script(start, "free") });
-    let home = Home::new().config(&json!({ "mcpServers": entries }).to_string());
+    let home = TestDir::new().config(&json!({ "mcpServers": entries }).to_string());
     home.write("words", "Be kind to everybody.");
     let rig = super::Rig::at(home);
     rig.ready("bad");

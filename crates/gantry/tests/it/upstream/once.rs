@@ -93,7 +93,7 @@ fn ups_5_no_call_runs_twice_however_often_its_process_is_killed() {
 
 #[track_caller]
 fn over_a_socket(word: &str, kind: Kind) {
-    let home = gantry_testkit::Home::new();
+    let home = gantry_testkit::TestDir::new();
     let journal = home.path().join(JOURNAL);
     let args = ["--journal", journal.to_str().expect("UTF-8")];
     let first = Faulty::start(kind, &args);

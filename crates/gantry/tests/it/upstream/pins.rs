@@ -1,8 +1,8 @@
-//! `gantry.lock`: definitions that a person has accepted, and what happens to those that nobody has.
+//! `gantry.lock`: definitions that a person has accepted, and what happens to those that are not accepted.
 
 use super::{Rig, script, stdio};
 use gantry_testkit::faulty::{Faulty, Kind, POISON};
-use gantry_testkit::{Home, Ran};
+use gantry_testkit::{CommandOutput, TestDir};
 use serde_json::{Value, json};
 
 /// A Gantry whose server `bad` is pinned as it was first, and `good` is free.
@@ -29,7 +29,7 @@ fn quarantined(rig: &Rig, tool: &str, words: &str) {
 }
 
 #[track_caller]
-fn accepted(ran: &Ran) {
+fn accepted(ran: &CommandOutput) {
     assert_eq!(ran.code, 0, "{ran:?}");
     assert!(ran.stderr.contains("Accepted 1 definition"), "{ran:?}");
 }
@@ -78,7 +78,7 @@ fn ups_13_a_definition_that_changes_while_running_waits_for_a_person() {
     assert_eq!(rig.result("bad__versioned", &json!({})), "versioned");
     assert_eq!(rig.status("bad")["quarantined"], 0);
     assert_eq!(rig.home.run(["lock", "diff", "bad"]).code, 0);
-    // Whoever is not pinned may change.
+    // A server that is not pinned may change.
     assert_eq!(rig.home.run(["lock", "diff", "nobody"]).code, 2);
 }
 
@@ -111,7 +111,7 @@ fn ups_13_a_new_tool_of_a_pinned_server_waits_for_a_person() {
 #[test]
 fn ups_13_a_definition_that_changed_between_two_starts_is_quarantined_at_once() {
     let start = "exec $FAULTY --definition-version $(cat version)";
-    let home = Home::new().config(&json!({ "mcpServers": { "bad": script(start, "bad") } }).to_string());
+    let home = TestDir::new().config(&json!({ "mcpServers": { "bad": script(start, "bad") } }).to_string());
     home.write("version", "1");
     let locked = home.run(["lock"]);
     assert_eq!(locked.code, 0, "{locked:?}");
@@ -133,7 +133,7 @@ fn ups_13_a_definition_that_changed_between_two_starts_is_quarantined_at_once() 
 fn ups_13_a_lock_that_cannot_be_read_lets_no_server_do_anything() {
     for broken in ["nonsense", "{}", r#"{"version":99,"servers":{}}"#, r#"{"version":1,"servers":{"bad":7}}"#]
     {
-        let home = Home::new().config(&json!({ "mcpServers": { "bad": stdio(&[]) } }).to_string());
+        let home = TestDir::new().config(&json!({ "mcpServers": { "bad": stdio(&[]) } }).to_string());
         home.write("gantry.lock", broken);
         let refused = home.call("bad__echo", &json!({ "text": "x" }));
         assert_eq!(refused["error"]["code"], "TOOL_QUARANTINED", "{broken}: {refused}");
@@ -155,7 +155,7 @@ fn ups_13_a_lock_that_cannot_be_read_lets_no_server_do_anything() {
 
 #[test]
 fn ups_13_a_pin_is_for_the_server_under_its_name() {
-    let home = Home::new().config(&json!({ "mcpServers": { "bad": stdio(&[]) } }).to_string());
+    let home = TestDir::new().config(&json!({ "mcpServers": { "bad": stdio(&[]) } }).to_string());
     assert_eq!(home.run(["lock"]).code, 0);
     // Another program under the same name has other tools.
     let other = home.config(&json!({ "mcpServers": { "bad": stdio(&["--lying-schema"]) } }).to_string());

@@ -1,7 +1,7 @@
 //! Servers that are processes of Gantry's: what they know of it, and that nothing of them survives.
 
 use super::{Rig, processes_with, stdio, with};
-use gantry_testkit::Home;
+use gantry_testkit::TestDir;
 use http::Method;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -14,14 +14,14 @@ const AFTER_KILL: Duration = Duration::from_secs(2);
 const MANY: usize = 50;
 
 /// A server with a grandchild that hides in a session of its own, and the text by which both are found.
-fn with_family(home: &Home) -> (Value, String) {
+fn with_family(home: &TestDir) -> (Value, String) {
     let marker = home.path().join("grandchild").to_str().expect("UTF-8").to_owned();
     (stdio(&["--spawn-grandchild", &marker]), marker)
 }
 
 /// A Gantry with one such server that is ready, and whose only family is that of the process that is used.
 fn family() -> (Rig, String) {
-    let home = Home::new();
+    let home = TestDir::new();
     let (entry, marker) = with_family(&home);
     let rig = Rig::at(home.config(&json!({ "mcpServers": { "bad": entry } }).to_string()));
     rig.ready("bad");
@@ -54,7 +54,7 @@ fn ups_9_a_process_gets_the_environment_that_is_configured_and_nothing_else() {
     let entry =
         with(stdio(&[]), &json!({ "env": { "TOKEN": "${FROM_OUTSIDE}", "EMPTY": "", "PATH_LIKE": "a:b" } }));
     let folder = tempfile::tempdir().expect("a folder");
-    let home = Home::new()
+    let home = TestDir::new()
         .config(&json!({ "mcpServers": { "bad": entry } }).to_string())
         .env("FROM_OUTSIDE", "value")
         .env("LANG", "C.UTF-8")
@@ -123,7 +123,7 @@ fn ups_9_a_server_that_dies_takes_its_family_along() {
 
 #[test]
 fn ups_9_a_command_leaves_no_process_behind() {
-    let home = Home::new();
+    let home = TestDir::new();
     let (entry, marker) = with_family(&home);
     let home = home.config(&json!({ "mcpServers": { "bad": entry } }).to_string());
     assert_eq!(home.call("bad__echo", &json!({ "text": "x" }))["result"], "x");
@@ -132,7 +132,7 @@ fn ups_9_a_command_leaves_no_process_behind() {
 
 #[test]
 fn ups_9_heavy_fifty_servers_start_and_none_survives_the_death_of_gantry() {
-    let home = Home::new();
+    let home = TestDir::new();
     let marker = home.path().to_str().expect("UTF-8").to_owned();
     let journal = home.path().join("journal.txt");
     let args = ["--journal", journal.to_str().expect("UTF-8")];

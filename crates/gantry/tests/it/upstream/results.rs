@@ -2,7 +2,7 @@
 
 use super::{Rig, journalling, remote, script, stdio, with};
 use crate::passthrough::{Door, Talk};
-use gantry_testkit::Home;
+use gantry_testkit::TestDir;
 use gantry_testkit::faulty::{Faulty, Kind};
 use serde_json::{Value, json};
 
@@ -52,7 +52,7 @@ fn cal_3_an_error_of_a_servers_tool_is_an_error_at_the_command_line() {
     let arguments = json!({ "text": "the disk is full" }).to_string();
     // With a server that runs, and without.
     for alone in [false, true] {
-        let home = if alone { &Home::new() } else { &rig.home };
+        let home = if alone { &TestDir::new() } else { &rig.home };
         if alone {
             home.write("gantry.yaml", &json!({ "mcpServers": { "s": stdio(&[]) } }).to_string());
         }
@@ -74,10 +74,10 @@ fn cal_3_an_error_of_a_servers_tool_is_an_error_at_the_command_line() {
 }
 
 #[test]
-fn cal_8_the_time_limit_of_a_server_counts_and_the_server_is_told() {
+fn cal_8_the_time_limit_of_a_server_counts_and_the_server_gets_a_cancellation() {
     let folder = tempfile::tempdir().expect("a folder");
     let journal = |id: &str| folder.path().join(id).to_str().expect("UTF-8").to_owned();
-    // Long enough for a call to reach its server on a busy machine: one that did not arrive is not told of its end.
+    // Long enough for a call to reach its server on a busy machine: one that did not arrive gets no cancellation.
     let limits = json!({ "requestTimeoutMs": 1000, "toolsTimeout": { "progress": 1200 } });
     let [legacy, modern] = ["legacy", "modern"].map(|era| {
         let id = format!("http_{era}");
@@ -97,12 +97,12 @@ fn cal_8_the_time_limit_of_a_server_counts_and_the_server_is_told() {
     let asleep = json!({ "ms": 600_000 });
     for id in ids {
         rig.ready(id);
-        let told = || std::fs::read_to_string(folder.path().join(id)).unwrap_or_default();
+        let outcome = || std::fs::read_to_string(folder.path().join(id)).unwrap_or_default();
         for (n, (tool, limit)) in [("sleep", 1000), ("progress", 1200)].into_iter().enumerate() {
             let failed = rig.error(&format!("{id}__{tool}"), &asleep, "TIMEOUT");
             assert_eq!(failed["error"]["message"], "(tool failed: timeout)", "{failed}");
             assert_eq!(failed["error"]["details"]["timeoutMs"], limit, "{id}: {failed}");
-            rig.server.eventually(&format!("{id} is told"), || told() == "cancelled\n".repeat(n + 1));
+            rig.server.eventually(&format!("{id} is told"), || outcome() == "cancelled\n".repeat(n + 1));
         }
         assert_eq!(rig.result(&format!("{id}__echo"), &json!({ "text": "x" })), "x", "{id}");
         let status = rig.status(id);
@@ -115,7 +115,7 @@ fn cal_8_the_time_limit_of_a_server_counts_and_the_server_is_told() {
 }
 
 #[test]
-fn ups_5_a_result_that_breaks_its_own_schema_is_told() {
+fn ups_5_a_result_that_breaks_its_own_schema_is_reported() {
     let rig = Rig::beside_good(&stdio(&["--lying-schema"]));
     rig.ready("bad");
     let mut client = Talk::legacy(Door::Http(&rig.server, "/mcp"));
@@ -131,11 +131,11 @@ fn ups_5_a_result_that_breaks_its_own_schema_is_told() {
         assert_eq!(rig.call("bad__lying_output", &json!({}))["ok"], true);
     }
     assert_eq!(rig.call("bad__add", &json!({ "a": 1, "b": 2 }))["result"], json!({ "sum": 3 }));
-    // A person is told once, with everything to find it.
+    // It is logged once, with everything to find it.
     let about =
         |line: &&str| ["bad__lying_output", "output schema", "/n"].iter().all(|word| line.contains(word));
-    rig.server.eventually("it is in the log", || rig.server.said().lines().any(|line| about(&line)));
-    let said = rig.server.said();
+    rig.server.eventually("it is in the log", || rig.server.stderr().lines().any(|line| about(&line)));
+    let said = rig.server.stderr();
     assert_eq!(said.lines().filter(about).count(), 1, "once, however often it is called: {said}");
     let warned = said.lines().find(about).unwrap_or_default();
     assert!(warned.contains("[WRN]"), "{warned}");
@@ -167,7 +167,7 @@ fn leaks(rig: &Rig, id: &str) -> Vec<String> {
     for path in ["/api/v1/servers", &path, "/api/v1/events?follow=false", "/metrics"] {
         seen.push((path.to_owned(), rig.server.get_as_admin(path).text));
     }
-    seen.push(("the log".to_owned(), rig.server.said()));
+    seen.push(("the log".to_owned(), rig.server.stderr()));
     let lines =
         seen.iter().flat_map(|(place, text)| text.lines().map(move |line| format!("{place}: {line}")));
     lines.filter(|line| line.contains(SECRET)).collect()
@@ -175,26 +175,26 @@ fn leaks(rig: &Rig, id: &str) -> Vec<String> {
 
 /// What servers say on standard error is in the log of those who want to see it.
 fn serve_loudly(servers: &Value) -> Rig {
-    let home = Home::new().config(&json!({ "mcpServers": servers }).to_string());
+    let home = TestDir::new().config(&json!({ "mcpServers": servers }).to_string());
     Rig { server: home.serve_with(&["-vv"]), home }
 }
 
 #[test]
 fn ups_9_secrets_of_a_server_do_not_show_in_its_errors() {
     let secret = json!({ "env": { "TOKEN": SECRET, "FAULTY": Faulty::program() } });
-    let told = |start: &str| with(script(start, "s"), &secret);
+    let outcome = |start: &str| with(script(start, "s"), &secret);
     let refusing = Faulty::start(Kind::Http, &["--refuse"]);
     let header = json!({ "headers": { "Authorization": format!("Bearer {SECRET}") } });
     // One that never starts, one that runs and then dies of a call, one that only talks, and one that is elsewhere.
     let rig = serve_loudly(&json!({
-        "never": told("echo \"401 for token $TOKEN\" >&2; exit 1"),
-        "later": told("$FAULTY; echo \"401 for token $TOKEN\" >&2; exit 1"),
-        "talks": told("echo \"starting with $TOKEN\" >&2; exec $FAULTY"),
+        "never": outcome("echo \"401 for token $TOKEN\" >&2; exit 1"),
+        "later": outcome("$FAULTY; echo \"401 for token $TOKEN\" >&2; exit 1"),
+        "talks": outcome("echo \"starting with $TOKEN\" >&2; exec $FAULTY"),
         "refusing": with(remote("http", &refusing.url), &header),
     }));
     rig.ready("later");
     rig.ready("talks");
-    rig.server.eventually("its words are logged", || rig.server.said().contains("talks: starting with"));
+    rig.server.eventually("its words are logged", || rig.server.stderr().contains("talks: starting with"));
     let failed = rig.call("later__die", &json!({}));
     assert!(failed["ok"] == false && !failed.to_string().contains(SECRET), "{failed}");
     for id in ["never", "later", "refusing"] {
@@ -209,7 +209,7 @@ fn ups_9_secrets_of_a_server_do_not_show_in_its_errors() {
 }
 
 #[test]
-fn ups_9_keys_in_addresses_and_headers_do_not_show_when_nobody_answers_there() {
+fn ups_9_keys_in_addresses_and_headers_do_not_show_when_no_server_answers_there() {
     let gone = Faulty::start(Kind::Http, &[]).address;
     let headers = json!({ "headers": { "Authorization": format!("Bearer {SECRET}") } });
     let address = |scheme: &str, path: &str| format!("{scheme}://{gone}/{path}?key={SECRET}");

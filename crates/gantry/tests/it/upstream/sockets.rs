@@ -15,7 +15,7 @@ fn entry(kind: Kind, server: &Faulty) -> Value {
     remote(word, &server.url)
 }
 
-/// The same, watched closely: that nobody listens behind HTTP any more is found out by asking.
+/// The same, watched closely: that the server behind HTTP is gone is found out by requests.
 fn watched(kind: Kind, server: &Faulty) -> Value {
     with(entry(kind, server), &json!({ "healthCheck": { "intervalMs": 200, "timeoutMs": 1000 } }))
 }
@@ -142,7 +142,7 @@ fn ups_5_a_session_that_the_server_forgot_is_begun_anew() {
 }
 
 #[test]
-fn ups_5_an_address_where_nobody_listens_is_down_until_somebody_does() {
+fn ups_5_an_address_without_a_listener_is_down_until_there_is_one() {
     let port = Faulty::start(Kind::Http, &[]).address.port();
     let rig = Rig::beside_good(&remote("http", &format!("http://127.0.0.1:{port}/mcp")));
     let status = rig.down("bad");

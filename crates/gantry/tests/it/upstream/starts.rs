@@ -22,7 +22,7 @@ fn ups_3_a_server_that_never_answers_is_down_with_the_reason_and_the_rest_goes_o
 
 #[test]
 fn ups_3_a_server_that_starts_late_appears_on_a_retry() {
-    // Whoever connects is answered after two seconds; one try takes at most half a second.
+    // A client that connects is answered after two seconds; one try takes at most half a second.
     let late = Faulty::start(Kind::Tcp, &["--start-after", "2000"]);
     let entry = with(remote("tcp", &late.url), &json!({ "startupTimeoutMs": 500 }));
     let rig = Rig::beside_good(&entry);
@@ -77,7 +77,7 @@ fn ups_3_a_command_waits_for_its_own_servers_and_goes_on_without_those_that_fail
         "bad": with(stdio(&["--never-start"]), &json!({ "startupTimeoutMs": 300 })),
         "good": stdio(&[]),
     } });
-    let home = gantry_testkit::Home::new().config(&config.to_string());
+    let home = gantry_testkit::TestDir::new().config(&config.to_string());
     assert_eq!(home.call("good__echo", &json!({ "text": "x" }))["result"], "x");
     let listed = home.run(["servers", "--json"]).json();
     let lights: Vec<&Value> = listed.as_array().expect("servers").iter().map(|s| &s["light"]).collect();
@@ -97,7 +97,7 @@ fn ups_2_a_list_without_end_is_an_error_of_that_server_only() {
 }
 
 #[test]
-fn ups_2_all_pages_are_listed_whatever_their_cursors_look_like() {
+fn ups_2_all_pages_are_listed_with_any_kind_of_cursor() {
     let rig = Rig::of(&json!({
         "whole": stdio(&[]),
         "paged": stdio(&["--page", "5"]),
@@ -123,7 +123,7 @@ fn ups_3_a_flood_on_standard_error_is_read_and_kept_out_of_memory_and_logs() {
         }
     });
     assert!(rig.peak_kib() < before + ROOM_KIB, "{} KiB after {before} KiB", rig.peak_kib());
-    assert!(rig.server.said().len() < 1024 * 1024, "{} bytes of log", rig.server.said().len());
+    assert!(rig.server.stderr().len() < 1024 * 1024, "{} bytes of log", rig.server.stderr().len());
 }
 
 #[test]

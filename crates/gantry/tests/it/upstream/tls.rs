@@ -1,7 +1,7 @@
 //! Servers behind TLS: `https://` in both forms and `wss://`, with certificates that are trusted and with others.
 
 use super::{Rig, remote, stdio, with};
-use gantry_testkit::Home;
+use gantry_testkit::TestDir;
 use gantry_testkit::faulty::{Faulty, Kind};
 use gantry_testkit::tls::{Authority, HERE, Relay};
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ fn behind_tls(kind: Kind, authority: &Authority, names: &[&str]) -> (Faulty, Rel
 
 /// Serves with these servers and `good`, trusting what is in the file and nothing else.
 #[track_caller]
-fn trusting(home: Home, pem: &Path, mut servers: Value) -> Rig {
+fn trusting(home: TestDir, pem: &Path, mut servers: Value) -> Rig {
     servers["good"] = stdio(&[]);
     let config = json!({ "mcpServers": servers }).to_string();
     let rig = Rig::at(home.env("SSL_CERT_FILE", pem.to_str().expect("UTF-8")).config(&config));
@@ -48,7 +48,7 @@ fn reason(rig: &Rig, id: &str) -> String {
 /// By name and by address, in each era: it is listed and called, secrets arrive, and a broken connection is replaced.
 #[track_caller]
 fn works_behind_tls(kind: Kind) {
-    let (home, authority) = (Home::new(), Authority::new("ours"));
+    let (home, authority) = (TestDir::new(), Authority::new("ours"));
     let pem = authority.write(home.path());
     // The older HTTP+SSE has no newer era.
     let era = if kind == Kind::Sse { "legacy" } else { "modern" };
@@ -97,7 +97,7 @@ fn ups_1_a_wss_server_is_listed_and_called() {
 
 #[test]
 fn ups_3_a_certificate_that_is_not_trusted_turns_its_server_red_until_it_is() {
-    let (home, authority) = (Home::new(), Authority::new("ours"));
+    let (home, authority) = (TestDir::new(), Authority::new("ours"));
     let pem = Authority::new("somebody else").write(home.path());
     let [http, sse, ws] = [Kind::Http, Kind::Sse, Kind::Ws].map(|kind| behind_tls(kind, &authority, &HERE));
     let rig = trusting(home, &pem, json!({ "http": http.2, "sse": sse.2, "ws": ws.2 }));
@@ -130,8 +130,8 @@ fn ups_3_a_certificate_that_is_not_in_the_systems_store_says_how_to_trust_it() {
 }
 
 #[test]
-fn ups_3_a_certificate_for_another_name_turns_its_server_red_and_both_names_are_told() {
-    let (home, authority) = (Home::new(), Authority::new("ours"));
+fn ups_3_a_certificate_for_another_name_turns_its_server_red_and_both_names_are_shown() {
+    let (home, authority) = (TestDir::new(), Authority::new("ours"));
     let pem = authority.write(home.path());
     let (_server, relay, entry) = behind_tls(Kind::Http, &authority, &["mcp.example.com"]);
     let rig = trusting(home, &pem, json!({ "bad": entry }));
@@ -142,7 +142,7 @@ fn ups_3_a_certificate_for_another_name_turns_its_server_red_and_both_names_are_
 
 #[test]
 fn ups_3_a_certificate_that_signs_itself_turns_its_server_red_and_says_what_is_needed() {
-    let (home, authority) = (Home::new(), Authority::new("ours"));
+    let (home, authority) = (TestDir::new(), Authority::new("ours"));
     let pem = authority.write(home.path());
     let server = Faulty::start(Kind::Http, &[]);
     let relay = authority.relay_as_itself(server.address);
@@ -169,7 +169,7 @@ fn ups_3_a_plain_port_addressed_as_https_or_wss_turns_its_server_red_and_names_t
 
 #[test]
 fn ups_3_without_any_certificate_plain_servers_work_and_the_others_say_what_is_missing() {
-    let (home, authority) = (Home::new(), Authority::new("ours"));
+    let (home, authority) = (TestDir::new(), Authority::new("ours"));
     let (_secure, relay, entry) = behind_tls(Kind::Http, &authority, &HERE);
     let plain = Faulty::start(Kind::Http, &[]);
     let missing = home.path().join("missing.pem");

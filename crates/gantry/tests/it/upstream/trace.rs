@@ -1,4 +1,4 @@
-//! `traceMCP`: every message to and from a server, for whoever looks for an error, without what must not be seen.
+//! `traceMCP`: every message to and from a server, for a person who looks for an error, without secrets.
 
 use super::{Rig, stdio, with};
 use gantry_testkit::faulty::{Faulty, Kind};
@@ -10,7 +10,7 @@ const SECRET: &str = "hunter2-and-more";
 /// The frames of a server as the log shows them.
 pub(super) fn logged(rig: &Rig, server: &str, arrow: &str) -> Vec<String> {
     let start = format!("[INF] {server} {arrow} ");
-    rig.server.said().lines().filter_map(|line| line.strip_prefix(&start)).map(str::to_owned).collect()
+    rig.server.stderr().lines().filter_map(|line| line.strip_prefix(&start)).map(str::to_owned).collect()
 }
 
 #[test]
@@ -32,7 +32,7 @@ fn ups_15_every_message_is_logged_both_ways_for_the_server_that_is_traced() {
         );
     }
     assert!(sent.iter().any(|line| line.contains("there and back")), "{sent:?}");
-    assert!(!rig.server.said().contains("unheard"));
+    assert!(!rig.server.stderr().contains("unheard"));
     // The live debugger reads the same from the stream of events.
     let events = rig.server.get_as_admin("/api/v1/events?follow=false").text;
     let frames: Vec<Value> = events

@@ -2,7 +2,7 @@
 
 use super::site::{Site, page, redirect};
 use super::{done, failed, home};
-use gantry_testkit::Home;
+use gantry_testkit::TestDir;
 use gantry_testkit::tls::{Authority, HERE};
 use hyper::Method;
 use serde_json::{Value, json};
@@ -77,11 +77,11 @@ fn blt_3_a_person_at_the_keyboard_may_say_yes() {
 }
 
 #[test]
-fn blt_3_private_addresses_are_refused_whoever_approves() {
+fn blt_3_private_addresses_are_refused_even_with_an_approval() {
     let site = Site::saying(page("text/plain", "SECRET"));
     let port = site.address.port();
     let all = json!({ "web": { "allow": ["*", format!("*:{port}")] } }).to_string();
-    let server = Home::new().config(&all);
+    let server = TestDir::new().config(&all);
     let server = server.serve();
     for host in "127.0.0.1 127.1 0x7f000001 0177.0.0.1 2130706433 0 [::1] [::ffff:127.0.0.1] [64:ff9b::7f00:1] [2002:7f00:1::] \
                  ①②⑦.⓪.⓪.① 127。0。0。1 127.0.0.1. localhost a.localhost. 169.254.169.254 10.0.0.1 [fd00:ec2::254]"
@@ -104,7 +104,7 @@ fn blt_3_private_addresses_are_refused_whoever_approves() {
         );
     }
     // A yes does not help either.
-    let home = Home::new();
+    let home = TestDir::new();
     let reply = home.call_yes("web_fetch", &json!({ "url": site.url("/") }));
     assert_eq!(failed(&reply).0, "PERMISSION_DENIED");
     assert_eq!(site.hits(), 0);
@@ -116,15 +116,15 @@ fn blt_3_names_are_checked_where_they_are_connected_to() {
     let port = site.address.port();
     // One address of the name is open, so its text is fine; where it leads is not.
     let web = json!({ "allow": [format!("localhost:{port}"), format!("nowhere.invalid:{port}")], "allowPrivate": ["::1/128"] });
-    let home = Home::new().config(&json!({ "web": web }).to_string());
-    let told = |host: &str| {
+    let home = TestDir::new().config(&json!({ "web": web }).to_string());
+    let outcome = |host: &str| {
         let reply = home.call("web_fetch", &json!({ "url": format!("http://{host}:{port}/") }));
         let (code, message) = failed(&reply);
         assert_eq!((code.as_str(), reply["error"].get("details")), ("UPSTREAM_UNAVAILABLE", None), "{reply}");
         message.replace(host, "HOST")
     };
     // What is refused and what is not there sound alike.
-    assert_eq!(told("localhost"), told("nowhere.invalid"));
+    assert_eq!(outcome("localhost"), outcome("nowhere.invalid"));
     assert_eq!(site.hits(), 0);
 }
 

@@ -2,19 +2,19 @@
 
 use super::site::{Site, page};
 use super::{done, failed};
-use gantry_testkit::Home;
+use gantry_testkit::TestDir;
 use serde_json::{Value, json};
 
 const FLAT: &str = r#"{"results":[
     {"title":"<b>Tokio</b> &amp; more","url":"https://tokio.rs/","content":"An <em>async</em>\n runtime"},
     {"title":"Two","url":"https://b.example/","content":"2"},{"title":"Three","url":"https://c.example/","content":"3"}]}"#;
 
-fn home(search: &Value) -> Home {
+fn home(search: &Value) -> TestDir {
     let web = json!({ "allowPrivate": ["127.0.0.1"], "search": search });
-    Home::new().config(&json!({ "web": web }).to_string()).env("SEARCH_KEY", "s3cret")
+    TestDir::new().config(&json!({ "web": web }).to_string()).env("SEARCH_KEY", "s3cret")
 }
 
-fn tool_names(home: &Home) -> Vec<String> {
+fn tool_names(home: &TestDir) -> Vec<String> {
     let listing = home.run(["tools", "--json"]).json();
     let tools = listing.as_array().expect("tools");
     tools.iter().map(|tool| tool["name"].as_str().expect("a name").to_owned()).collect()
@@ -59,13 +59,13 @@ fn blt_3_a_search_needs_no_approval_and_gives_titles_addresses_and_snippets() {
 
 #[test]
 fn blt_3_without_a_service_there_is_no_search() {
-    assert!(tool_names(&Home::new()).contains(&"web_fetch".to_owned()));
-    assert!(!tool_names(&Home::new()).contains(&"web_search".to_owned()));
-    assert_eq!(failed(&Home::new().call("web_search", &json!({ "query": "x" }))).0, "TOOL_NOT_FOUND");
+    assert!(tool_names(&TestDir::new()).contains(&"web_fetch".to_owned()));
+    assert!(!tool_names(&TestDir::new()).contains(&"web_search".to_owned()));
+    assert_eq!(failed(&TestDir::new().call("web_search", &json!({ "query": "x" }))).0, "TOOL_NOT_FOUND");
 }
 
 #[test]
-fn blt_3_what_is_wrong_with_the_service_is_told_without_its_key() {
+fn blt_3_what_is_wrong_with_the_service_is_reported_without_its_key() {
     for (answer, words) in [
         ("HTTP/1.1 401 X\r\ncontent-length: 0\r\nconnection: close\r\n\r\n", "web.search.apiKey"),
         ("HTTP/1.1 429 X\r\ncontent-length: 0\r\nconnection: close\r\n\r\n", "too many searches"),
@@ -82,7 +82,7 @@ fn blt_3_what_is_wrong_with_the_service_is_told_without_its_key() {
         assert!(!reply.to_string().contains("s3cret"), "{reply}");
     }
     let site = Site::saying(page("application/json", FLAT));
-    let closed = Home::new()
+    let closed = TestDir::new()
         .config(&json!({ "web": { "search": { "api": "searxng", "url": site.url("") } } }).to_string());
     let (code, message) = failed(&closed.call("web_search", &json!({ "query": "x" })));
     assert!(code == "UPSTREAM_UNAVAILABLE" && message.contains("web.allowPrivate"), "{message}");

@@ -32,7 +32,7 @@ impl Site {
         site
     }
 
-    /// A site that says the same to everybody.
+    /// A site that answers every request alike.
     pub(super) fn saying(answer: impl Into<Vec<u8>>) -> Self {
         let answer = answer.into();
         Self::new(move |_| answer.clone())
@@ -56,7 +56,7 @@ fn serve(mut stream: TcpStream, asked: &Mutex<Vec<String>>, script: &Script) {
     let mut head = Vec::new();
     let mut byte = [0];
     while !head.ends_with(b"\r\n\r\n") {
-        // Whoever hangs up has asked nothing.
+        // A client that hangs up has asked nothing.
         if stream.read_exact(&mut byte).is_err() {
             return;
         }

@@ -1,19 +1,19 @@
 //! A workspace with something beside it that must never change, and a door to call the tools through.
 
 use gantry_core::schema::Schema;
-use gantry_testkit::{Home, Server};
+use gantry_testkit::{Server, TestDir};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-/// What nobody may read.
+/// What no call may read.
 pub(super) const SECRET: &str = "the canary sings outside";
 
 /// A home whose workspace is the folder `ws`, beside the folder `outside`.
 pub(super) struct Bench {
-    pub(super) home: Home,
+    pub(super) home: TestDir,
     server: Option<Server>,
     schemas: HashMap<String, Schema>,
     outside: BTreeMap<PathBuf, String>,
@@ -51,7 +51,7 @@ impl Bench {
     }
 
     pub(super) fn by_command_line() -> Self {
-        let home = Home::new();
+        let home = TestDir::new();
         home.write("ws/x", "");
         fs::remove_file(home.path().join("ws/x")).expect("the file");
         home.write("outside/secret", SECRET);

@@ -1,4 +1,4 @@
-//! Nothing leads out of the workspace: absolute paths, odd spellings, links of every kind.
+//! Nothing leads out of the workspace: absolute paths, unusual spellings, links of every kind.
 
 use super::bench::{Bench, SECRET};
 use serde_json::{Value, json};

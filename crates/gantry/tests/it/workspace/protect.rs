@@ -1,12 +1,12 @@
 //! Gantry's own data inside the workspace is neither readable, listable nor writable, by any way that leads there.
 
-use gantry_testkit::{Home, Server};
+use gantry_testkit::{Server, TestDir};
 use serde_json::{Value, json};
 use std::os::unix::fs::symlink;
 
 /// A home whose folder is the workspace, with the data folder in it.
-fn served() -> (Home, Server) {
-    let home = Home::new();
+fn served() -> (TestDir, Server) {
+    let home = TestDir::new();
     home.write("mine", "mine");
     home.write("sub/file", "sub");
     let server = home.serve();
@@ -95,7 +95,7 @@ fn blt_1_the_data_folder_is_in_no_listing() {
 
 #[test]
 fn blt_1_a_folder_that_holds_the_data_folder_is_not_moved_or_deleted() {
-    let home = Home::new().env("GANTRY_DATA", "deep/er/data");
+    let home = TestDir::new().env("GANTRY_DATA", "deep/er/data");
     home.write("deep/file", "deep");
     assert_eq!(home.call("read_file", &json!({ "path": "deep/file" }))["ok"], true);
     home.write("key-was-made", &home.run(["doctor"]).stdout);
@@ -115,7 +115,7 @@ fn blt_1_a_folder_that_holds_the_data_folder_is_not_moved_or_deleted() {
 
 #[test]
 fn blt_1_a_database_that_was_put_into_the_workspace_is_out_of_reach_too() {
-    let home = Home::new().config("store: { url: \"sqlite://ledger.db\" }\n");
+    let home = TestDir::new().config("store: { url: \"sqlite://ledger.db\" }\n");
     assert_eq!(home.call("list_directory", &json!({ "path": "." }))["ok"], true);
     assert!(home.path().join("ledger.db").exists());
     for (tool, arguments) in [

@@ -1,4 +1,4 @@
-//! Somebody else changes the files while calls come in over HTTP.
+//! Another process changes the files while calls come in over HTTP.
 
 use super::bench::{Bench, Outcome};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
@@ -87,7 +87,7 @@ fn blt_1_a_file_that_is_swapped_for_a_link_is_never_read_or_overwritten_outside(
                 break;
             }
         }
-        // A write may win, and then takes the name from whatever has it by then, be it the link.
+        // A write may win, and then takes the name from the file that has it by then, be it the link.
         for n in 0..2 * SEEN {
             let call = json!({ "path": "f", "content": n.to_string() });
             if let Outcome::Failed(error) = bench.approved("write_file", call) {

@@ -55,7 +55,7 @@ fn blt_1_no_spelling_of_the_way_out_leaves_the_workspace() {
             assert_eq!(bench.approved(tool, arguments).code(), "INVALID_PATH", "{tool} {path:?}");
         }
     }
-    // Everything else is an odd name, taken as it is written: not there, and created within if asked to.
+    // Everything else is an unusual name, taken as it is written: not there, and created within if asked to.
     for path in &literal {
         assert_eq!(bench.code("read_file", json!({ "path": path })), "FILE_NOT_FOUND", "{path:?}");
     }

@@ -1,6 +1,6 @@
 //! Sessions that the server no longer knows, and answers that only look as if it did not.
 
-use super::{Got, PATIENCE, Said, anyone, count, empty, json_result, legacy, play, reached, said, until};
+use super::{Got, Said, TIMEOUT, anyone, count, empty, json_result, legacy, play, reached, said, until};
 use crate::client::{UpstreamError, tests::fake::call};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -111,7 +111,7 @@ async fn a_health_check_finds_a_lost_session_that_no_call_may_conclude() {
     let connection = reached(&url).await.0.unwrap();
     assert!(matches!(call("a", anyone()).by(&connection).await, Err(UpstreamError::Rpc(_))));
     assert!(!connection.has_ended());
-    assert!(matches!(connection.ping(PATIENCE).await, Err(UpstreamError::NotSent(_))));
+    assert!(matches!(connection.ping(TIMEOUT).await, Err(UpstreamError::NotSent(_))));
     assert!(connection.has_ended());
     assert_eq!(count(&seen, |got| got.method() == "tools/call"), 1);
 }

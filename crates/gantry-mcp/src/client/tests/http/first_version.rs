@@ -1,6 +1,6 @@
 //! HTTP+SSE of 2024-11-05.
 
-use super::{PATIENCE, Seen, anyone, reached, read, until};
+use super::{Seen, TIMEOUT, anyone, reached, read, until};
 use crate::client::{
     UpstreamError,
     limits::{POST_WAIT, POSTS},
@@ -95,7 +95,7 @@ async fn errors_that_never_end_hold_up_other_requests_only_for_a_while() {
         tokio::time::pause();
         tokio::time::advance(POST_WAIT).await;
         tokio::time::resume();
-        tokio::time::timeout(PATIENCE, call("a", anyone()).by(&connection)).await
+        tokio::time::timeout(TIMEOUT, call("a", anyone()).by(&connection)).await
     };
     let (outcomes, other) = tokio::join!(stuck, others);
     assert_eq!(other.expect("it has its turn").unwrap(), r#"{"ok":1}"#);

@@ -54,7 +54,7 @@ async fn a_message_that_is_refused_is_logged_without_the_session_and_with_little
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(super::PATIENCE, logged).await.expect("it is logged");
+    tokio::time::timeout(super::TIMEOUT, logged).await.expect("it is logged");
     let text = log.text();
     assert!(text.contains("HTTP 500"), "{text}");
     assert!(!text.contains("a-secret") && !text.contains("the end of it"), "{text}");

@@ -104,7 +104,7 @@ async fn a_question_of_a_call_whose_answer_got_lost_is_asked_of_no_other_caller(
     let asked = async {
         until(&seen, 1, |got| got.body["params"]["name"] == "waits").await;
         opened.cancel();
-        // The server is told something, so that it does not wait.
+        // The server gets an answer, so that it does not wait.
         until(&seen, 1, |got| got.body["id"] == "q").await;
         cancel.cancel();
     };

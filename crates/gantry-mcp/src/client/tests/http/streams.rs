@@ -71,7 +71,7 @@ async fn a_stream_that_only_breathes_is_given_up() {
     }))
     .await;
     let connection = reached(&url).await.0.unwrap();
-    let outcome = tokio::time::timeout(super::PATIENCE, quiet_call().by(&connection)).await;
+    let outcome = tokio::time::timeout(super::TIMEOUT, quiet_call().by(&connection)).await;
     assert!(matches!(outcome, Ok(Err(UpstreamError::OutcomeUnknown(_)))), "{outcome:?}");
     assert_eq!(count(&seen, |got| got.header("last-event-id") == "e1"), RESUMES);
 }

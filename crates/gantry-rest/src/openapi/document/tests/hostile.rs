@@ -41,8 +41,8 @@ fn rst_2_no_reference_of_a_file_leaves_its_folder() {
     for (reference, reason) in cases {
         let bundle = referring(FILE, &[reference, &format!("{reference}#/a")]);
         assert_eq!(wanted(&bundle), [""; 0], "{reference}");
-        let told = lost(&bundle, 0, reference);
-        assert!(told.ends_with(reason), "{reference}: {told}");
+        let outcome = lost(&bundle, 0, reference);
+        assert!(outcome.ends_with(reason), "{reference}: {outcome}");
     }
 }
 
@@ -65,8 +65,8 @@ fn rst_2_no_reference_of_a_server_leads_elsewhere() {
     for (reference, reason) in cases {
         let bundle = referring(WEB, &[reference]);
         assert_eq!(wanted(&bundle), [""; 0], "{reference}");
-        let told = lost(&bundle, 0, reference);
-        assert!(told.ends_with(reason), "{reference}: {told}");
+        let outcome = lost(&bundle, 0, reference);
+        assert!(outcome.ends_with(reason), "{reference}: {outcome}");
     }
 }
 
@@ -85,8 +85,8 @@ fn references_in_circles_end() {
     bundle.add(&url("file:///specs/api/b.yaml"), Ok(b"$ref: openapi.yaml#/f"));
     let endless = "leads from reference to reference without end";
     for reference in ["#/a", "#/self", "#/f"] {
-        let told = bundle.find(0, reference).unwrap().resolved().unwrap_err();
-        assert!(told.ends_with(endless), "{told}");
+        let outcome = bundle.find(0, reference).unwrap().resolved().unwrap_err();
+        assert!(outcome.ends_with(endless), "{outcome}");
     }
     assert_eq!(found(&bundle, 0, "#/a"), json!({"$ref": "#/b"}));
 }
@@ -110,9 +110,9 @@ fn documents_may_have_only_so_many_bytes_together() {
     bundle.add(&url("file:///specs/api/b.yaml"), Ok(b"b: 12345"));
     bundle.add(&url("file:///specs/api/c.yaml"), Ok(b"c: 123"));
     assert_eq!(found(&bundle, 0, "a.yaml#/a"), json!(1));
-    let told = lost(&bundle, 0, "b.yaml");
+    let outcome = lost(&bundle, 0, "b.yaml");
     assert!(
-        told.ends_with(&format!("all documents of the specification have more than {BUNDLE_BYTES} bytes"))
+        outcome.ends_with(&format!("all documents of the specification have more than {BUNDLE_BYTES} bytes"))
     );
     assert_eq!(found(&bundle, 0, "c.yaml#/c"), json!(123));
 }
@@ -141,9 +141,9 @@ fn rst_2_billion_laughs_are_refused() {
     for level in 1..20 {
         text += &format!("a{level}: &a{level} [{}]\n", format!("*a{}, ", level - 1).repeat(10));
     }
-    let told = refused(text.as_bytes());
+    let outcome = refused(text.as_bytes());
     let clear = "it cannot be read as JSON or YAML: anchors and aliases repeat more than 12 MiB";
-    assert!(told.starts_with(clear), "{told}");
+    assert!(outcome.starts_with(clear), "{outcome}");
 }
 
 #[test]
@@ -157,8 +157,8 @@ fn deep_nesting_is_refused() {
 
 #[test]
 fn bytes_that_are_no_text_are_refused() {
-    let told = refused(b"openapi: 3.0.0\nx: \xff\xfe");
-    assert_eq!(told, "it cannot be read as JSON or YAML: it is not UTF-8 text, from byte 18 on");
+    let outcome = refused(b"openapi: 3.0.0\nx: \xff\xfe");
+    assert_eq!(outcome, "it cannot be read as JSON or YAML: it is not UTF-8 text, from byte 18 on");
     assert!(refused(b"\xff\xfeo\0p\0").contains("UTF-16"));
     for text in
         ["\0", "\0\0\0\0", "{\0}", "openapi: 3.0.0\n\0", "a\0: b", "{\"openapi\": \"3.0.0\", \"a\0\": 1}"]

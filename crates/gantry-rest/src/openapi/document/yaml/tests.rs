@@ -19,8 +19,8 @@ fn refused(text: &str) -> String {
 #[test]
 fn only_true_and_false_are_booleans() {
     let found = read("[true, True, FALSE, NO, no, on, Off, yes, y, null, Null, ~, ]");
-    let told = json!([true, true, false, "NO", "no", "on", "Off", "yes", "y", null, null, null]);
-    assert_eq!(found, told);
+    let outcome = json!([true, true, false, "NO", "no", "on", "Off", "yes", "y", null, null, null]);
+    assert_eq!(found, outcome);
 }
 
 #[test]
@@ -51,8 +51,8 @@ fn what_is_quoted_is_text() {
 #[test]
 fn keys_are_text_as_they_are_written() {
     let found = read("200: a\non: b\ntrue: c\nnull: d\n1.0: e\n0x10: f\n'4XX': g\n? explicit\n: h\n");
-    let told = json!({"200": "a", "on": "b", "true": "c", "null": "d", "1.0": "e", "0x10": "f", "4XX": "g", "explicit": "h"});
-    assert_eq!(found, told);
+    let outcome = json!({"200": "a", "on": "b", "true": "c", "null": "d", "1.0": "e", "0x10": "f", "4XX": "g", "explicit": "h"});
+    assert_eq!(found, outcome);
 }
 
 #[test]

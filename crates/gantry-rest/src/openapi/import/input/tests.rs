@@ -270,7 +270,7 @@ fn names_of_arguments_are_such_as_models_take() {
 }
 
 #[test]
-fn rst_3_parameters_of_one_name_are_told_apart_by_place() {
+fn rst_3_parameters_of_one_name_are_distinguished_by_place() {
     let parameter = |place: &str| json!({"in": place, "name": "id", "schema": string()});
     let all = json!([parameter("path"), parameter("query"), parameter("header")]);
     let operation = post("/a/{id}", json!({"parameters": all}));

@@ -13,7 +13,7 @@ fn check(origins: &[Origin<'_>], expected: &[&str]) {
 }
 
 #[test]
-fn a_name_comes_from_a_wish_or_the_id_or_the_path() {
+fn a_name_comes_from_the_extension_or_the_id_or_the_path() {
     check(&[Origin { given: Some("look it up"), ..named("x", "/a") }], &["look_it_up"]);
     check(&[named("repos/list-for.user", "/a")], &["repos_list_for_user"]);
     check(&[named("  Keep_Case__here! ", "/a")], &["Keep_Case__here"]);
@@ -24,7 +24,7 @@ fn a_name_comes_from_a_wish_or_the_id_or_the_path() {
 }
 
 #[test]
-fn a_long_name_is_cut_at_a_word_and_told_apart() {
+fn a_long_name_is_cut_at_a_word_and_distinguished() {
     let id = "organizations_list_all_members_of_every_single_team_there_is";
     let names = assign(&[named(id, "/a"), named(id, "/b")], 0, &BTreeSet::new());
     for name in &names {
@@ -40,7 +40,7 @@ fn a_long_name_is_cut_at_a_word_and_told_apart() {
 }
 
 #[test]
-fn all_that_clash_are_told_apart() {
+fn all_that_clash_are_distinguished() {
     let names = assign(&[named("list", "/a"), named("List", "/b"), named("get", "/c")], 0, &BTreeSet::new());
     assert!(names[0].starts_with("list_") && names[0].len() == 11, "{names:?}");
     assert!(names[1].starts_with("List_") && names[1].len() == 11, "{names:?}");
@@ -52,7 +52,7 @@ fn all_that_clash_are_told_apart() {
 }
 
 #[test]
-fn a_name_that_looks_like_one_told_apart_does_not_take_it() {
+fn a_name_that_looks_like_a_distinguished_one_does_not_take_it() {
     let first = assign(&[named("list", "/a"), named("list", "/b")], 0, &BTreeSet::new());
     let copy = Origin { method: Method::Get, path: "/c", given: None, id: Some(&first[0]) };
     let names = assign(&[named("list", "/a"), named("list", "/b"), copy], 0, &BTreeSet::new());

@@ -140,7 +140,7 @@ fn swagger_has_the_schema_beside_the_media_types() {
 }
 
 #[test]
-fn a_large_answer_is_told_in_less_detail() {
+fn a_large_answer_is_shown_in_less_detail() {
     let wide = |inner: Value| {
         let properties: Map<String, Value> =
             (0..7).map(|n| (format!("property_{n}"), inner.clone())).collect();

@@ -2,7 +2,7 @@
 
 use super::{code, count, counted, decide, delete, held, home, ids, over, post};
 use crate::approvals::keys::make;
-use gantry_testkit::{Home, Server};
+use gantry_testkit::{Server, TestDir};
 use serde_json::{Value, json};
 
 /// The run of a call.
@@ -20,7 +20,7 @@ fn cancel(server: &Server, run: &str) -> Value {
     answer.json()["canceled"].clone()
 }
 
-/// An approval has ended because of this, and nobody can say yes to it any more.
+/// An approval has ended because of this, and it cannot be approved any more.
 #[track_caller]
 fn ended(server: &Server, approval: &str, why: &str) {
     let item = server.get_as_admin(&format!("/api/v1/approvals/{approval}")).json();
@@ -31,7 +31,7 @@ fn ended(server: &Server, approval: &str, why: &str) {
 
 #[test]
 fn apr_7_a_run_that_is_canceled_takes_its_held_calls_with_it_whether_it_is_live_or_not() {
-    let home = Home::with_test_tools().config(
+    let home = TestDir::with_test_tools().config(
         "approvals: { requiresApprovalTools: [test__count], toolSpecificDelays: { test__echo: 600000 } }\n",
     );
     let mut server = home.serve();
@@ -50,8 +50,8 @@ fn apr_7_a_run_that_is_canceled_takes_its_held_calls_with_it_whether_it_is_live_
         for approval in [&*pending, delayed["approvalId"].as_str().expect("an id")] {
             ended(&server, approval, "its run was canceled");
         }
-        let told = over(&server.client(), &call);
-        assert_eq!(told["error"]["code"], "CANCELED", "{told}");
+        let outcome = over(&server.client(), &call);
+        assert_eq!(outcome["error"]["code"], "CANCELED", "{outcome}");
         assert_eq!(cancel(&server, &run), false, "only once");
         let waits = server.get_as_admin(&format!("/api/v1/approvals/{other}")).json();
         assert_eq!(waits["state"], "PENDING_APPROVAL", "another run: {waits}");

@@ -1,4 +1,4 @@
-//! Those who wait: for something to decide, for a decision, for an outcome. And those who are told.
+//! Those who wait: for something to decide, for a decision, for an outcome. And those who get events.
 
 use super::{count, counted, decide, get, held, home, ids, over, post};
 use crate::approvals::keys::make;
@@ -73,7 +73,7 @@ fn apr_6_a_caller_who_wants_to_waits_for_the_outcome() {
 }
 
 #[test]
-fn apr_6_approvers_are_told_of_what_they_may_decide_and_agents_of_their_own() {
+fn apr_6_approvers_see_events_of_what_they_may_decide_and_agents_of_their_own() {
     let home = home("test__count, test__echo");
     let server = home.serve();
     let approver = make(&server, &json!({ "name": "anna", "role": "approver", "tools": ["test__count"] }));

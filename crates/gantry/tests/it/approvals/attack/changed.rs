@@ -6,7 +6,7 @@ use super::super::held::{
 use super::{config, home};
 use crate::projects::Site;
 use gantry_testkit::faulty::Faulty;
-use gantry_testkit::{Home, Server};
+use gantry_testkit::{Server, TestDir};
 use serde_json::{Value, json};
 
 /// The question that was asked again.
@@ -34,7 +34,7 @@ fn apr_5_other_arguments_are_another_call() {
 #[test]
 fn apr_3_arguments_that_an_approver_gives_are_judged_like_any() {
     let deny = json!([{ "name": "no-secrets", "tools": ["test__count"], "when": "args.text == 'secret'", "decide": "deny" }]);
-    let home = Home::with_test_tools().config(&config(&json!({ "policies": deny })).to_string());
+    let home = TestDir::with_test_tools().config(&config(&json!({ "policies": deny })).to_string());
     let server = home.serve();
     let held = hold(&server, None, "test__count", &line("asked"));
     let edit = |arguments: Value| {
@@ -53,9 +53,9 @@ fn apr_3_arguments_that_an_approver_gives_are_judged_like_any() {
     let done = over(&server, &held);
     assert_eq!((&done["state"], &done["arguments"]), (&json!("COMPLETED_SUCCESS"), &line("asked")), "{done}");
     assert_eq!(done["decision"]["modifiedArgs"], line("given"), "both are kept");
-    let told = server.get(&format!("/api/v1/calls/{}", held.call)).json();
-    assert_eq!(told["extras"]["executedArguments"], line("given"), "{told}");
-    assert_eq!(told["record"]["decision"], "approved by person with other arguments", "{told}");
+    let outcome = server.get(&format!("/api/v1/calls/{}", held.call)).json();
+    assert_eq!(outcome["extras"]["executedArguments"], line("given"), "{outcome}");
+    assert_eq!(outcome["record"]["decision"], "approved by person with other arguments", "{outcome}");
     assert_eq!(lines(&home), ["given"]);
 }
 
@@ -67,8 +67,8 @@ fn pulled() -> Value {
 }
 
 fn site(approvals: &Value) -> Site {
-    let home =
-        Home::new().config(&json!({ "approvals": approvals, "mcpServers": { "s": pulled() } }).to_string());
+    let home = TestDir::new()
+        .config(&json!({ "approvals": approvals, "mcpServers": { "s": pulled() } }).to_string());
     home.write("version", "1");
     Site::at(home)
 }
@@ -241,8 +241,8 @@ fn apr_5_who_may_approve_since_then_is_asked() {
 }
 
 #[test]
-fn apr_5_a_file_that_has_changed_since_somebody_looked_is_asked_about_again() {
-    let home = Home::new();
+fn apr_5_a_file_that_has_changed_since_it_was_shown_is_asked_about_again() {
+    let home = TestDir::new();
     home.write("a.txt", "as it was");
     let server = home.serve();
     let arguments = json!({ "path": "a.txt", "content": "new" });
@@ -257,8 +257,8 @@ fn apr_5_a_file_that_has_changed_since_somebody_looked_is_asked_about_again() {
 }
 
 #[test]
-fn apr_5_a_call_that_is_asked_about_again_can_be_denied_and_its_caller_is_told() {
-    let home = Home::new();
+fn apr_5_a_call_that_is_asked_about_again_can_be_denied_and_its_caller_learns_it() {
+    let home = TestDir::new();
     home.write("a.txt", "as it was");
     let server: Server = home.serve();
     let held = hold(&server, None, "write_file", &json!({ "path": "a.txt", "content": "new" }));
@@ -267,14 +267,14 @@ fn apr_5_a_call_that_is_asked_about_again_can_be_denied_and_its_caller_is_told()
     let asked = again(&asked_again(&server, &held));
     let no = decide(&server, &server.key, &asked, &json!({ "approved": false, "reason": "look again" }));
     assert_eq!(no.status, 200, "{no:?}");
-    let told = server.get(&format!("/api/v1/calls/{}", held.call)).json();
+    let outcome = server.get(&format!("/api/v1/calls/{}", held.call)).json();
     assert_eq!(
-        (&told["state"], &told["approvalId"]),
+        (&outcome["state"], &outcome["approvalId"]),
         (&json!("REJECTED_BY_USER"), &json!(asked.id)),
-        "{told}"
+        "{outcome}"
     );
-    assert!(text(&told["error"]["message"]).contains("look again"), "{told}");
-    // The old yes is no use to anybody.
+    assert!(text(&outcome["error"]["message"]).contains("look again"), "{outcome}");
+    // The old yes has no effect.
     super::refused(&server, &server.key, &held, (409, "ALREADY_DECIDED"));
     let repeated = call(
         &server,
@@ -287,7 +287,7 @@ fn apr_5_a_call_that_is_asked_about_again_can_be_denied_and_its_caller_is_told()
 
 #[test]
 fn apr_5_a_directory_that_is_not_as_it_was_seen_is_asked_about_again_before_it_is_deleted() {
-    let home = Home::new();
+    let home = TestDir::new();
     for (path, content) in [("old/a.txt", "a"), ("kept.txt", "kept")] {
         let path = home.path().join(path);
         std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
@@ -296,7 +296,7 @@ fn apr_5_a_directory_that_is_not_as_it_was_seen_is_asked_about_again_before_it_i
     let server = home.serve();
     let held = hold(&server, None, "delete_file", &json!({ "path": "old", "recursive": true }));
     assert!(text(&item(&server, &held.id)["reason"]).contains("the 1 entry in it"));
-    // Nobody is asked about this, and it would be gone with the rest.
+    // No person is asked about this, and it would be gone with the rest.
     let moved = call(
         &server,
         None,

@@ -3,7 +3,7 @@
 use super::super::held::{Held, approve, call, hold, item, key, line, lines, text};
 use super::{config, home};
 use crate::passthrough::{Door, Talk};
-use gantry_testkit::{Connection, Home};
+use gantry_testkit::{Connection, TestDir};
 use serde_json::{Value, json};
 
 /// Calls of one caller that may wait.
@@ -45,7 +45,7 @@ fn apr_7_heavy_a_caller_who_asks_a_thousand_times_is_turned_away() {
 #[test]
 fn apr_7_the_most_that_may_wait_is_configured() {
     let approvals = json!({ "requiresApprovalTools": ["test__count"], "maxPending": 2 });
-    let home = Home::with_test_tools().config(&config(&json!({ "approvals": approvals })).to_string());
+    let home = TestDir::with_test_tools().config(&config(&json!({ "approvals": approvals })).to_string());
     let server = home.serve();
     let mut connection = server.connect();
     assert_eq!([0, 1, 2].map(|n| ask(&mut connection, n).0), [202, 202, 429]);
@@ -55,7 +55,7 @@ fn apr_7_the_most_that_may_wait_is_configured() {
 const SPOOF: &str =
     "x\r\u{1b}[2K\u{1b}[1A\n  approved by ann ✔\u{202e}txt.exe\u{2066}\u{200b}\u{e0041}\u{9b}2J";
 
-/// Whether a terminal or a page would obey it, or nobody see it.
+/// Whether a terminal or a page would obey it, or it is invisible.
 fn is_hidden(c: char) -> bool {
     (c.is_control() && c != '\n')
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{e0000}'..='\u{e0fff}')

@@ -1,17 +1,17 @@
-//! A database that somebody has changed by hand: a yes is worth something only as the ledger has it, for exactly what it was
+//! A database that was changed by hand: a yes is worth something only as the ledger has it, for exactly what it was
 //! given.
 
 use super::super::held::{
     Held, approve, asked_again, decide, hold, item, line, lines, over, record, verified,
 };
 use super::home;
-use gantry_testkit::Home;
+use gantry_testkit::TestDir;
 use serde_json::json;
 use std::process::Command;
 
-/// Changes the database like somebody who can write to the data folder.
+/// Changes the database like a process that can write to the data folder.
 #[track_caller]
-fn by_hand(home: &Home, held: &Held, change: &str) {
+fn by_hand(home: &TestDir, held: &Held, change: &str) {
     let statement = format!("UPDATE approvals SET {change} WHERE hex(id) = upper('{}')", digits(&held.id));
     let script = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1], timeout=30)
 n = c.execute(sys.argv[2]).rowcount; c.commit(); sys.exit(0 if n == 1 else 9)";
@@ -39,7 +39,7 @@ fn apr_5_arguments_that_were_changed_by_hand_void_the_yes() {
     let asked = asked_again(&server, &held);
     assert_eq!(asked["arguments"], line("forged"), "{asked}");
     assert!(lines(&home).is_empty());
-    // What was asked at first is on record, and the trail is whole.
+    // What was asked at first is on record, and the audit log is whole.
     assert!(record(&server, &held.call)["state"] == "PENDING_APPROVAL");
     verified(&server);
 }
@@ -49,7 +49,7 @@ fn apr_5_arguments_that_were_changed_by_hand_after_the_yes_void_it() {
     let delayed = json!({ "approvals": {
         "requiresApprovalTools": ["test__count"], "toolSpecificDelays": { "test__count": 2000 },
     } });
-    let home = Home::with_test_tools().config(&delayed.to_string());
+    let home = TestDir::with_test_tools().config(&delayed.to_string());
     let server = home.serve();
     let (held, edited) = (
         hold(&server, None, "test__count", &line("asked")),

@@ -3,7 +3,7 @@
 use super::super::held::{Held, ask, call, hold, item, key, line, lines, over, text};
 use super::{home, refused, turned_away};
 use crate::passthrough::{Door, Talk};
-use gantry_testkit::Home;
+use gantry_testkit::TestDir;
 use http::Method;
 use serde_json::{Value, json};
 
@@ -15,8 +15,8 @@ fn apr_7_an_agent_who_approves_itself_is_turned_away_at_every_door_and_that_is_o
     let body = json!({ "tool": "test__count", "arguments": line("own") });
     let held = Held::of(&call(&server, Some(&agent), &body));
     refused(&server, &agent, &held, (403, "PERMISSION_DENIED"));
-    let nobody = ask(&server, None, Method::POST, &held.path("decision"), &json!({ "approved": true }));
-    assert_eq!(nobody.status, 403, "{nobody:?}");
+    let unknown = ask(&server, None, Method::POST, &held.path("decision"), &json!({ "approved": true }));
+    assert_eq!(unknown.status, 403, "{unknown:?}");
     for (method, path, body, status) in [
         (
             Method::POST,
@@ -56,7 +56,7 @@ fn apr_7_a_client_cannot_answer_in_the_place_of_a_person() {
     let server = home.serve();
     let pending = || server.get_as_admin("/api/v1/approvals?state=PENDING_APPROVAL").json()["items"].clone();
     let yes = json!({ "action": "accept", "content": { "decision": "approve" } });
-    // It can show forms, but nobody knows who is behind it: it is asked nothing, and what it answers is no answer.
+    // It can show forms, but it is unknown who is behind it: it is asked nothing, and what it answers is no answer.
     let mut client =
         Talk::legacy_with(Door::Http(&server, "/mcp"), &json!({ "elicitation": { "form": {} } }));
     client.begin_call("test__count", &line("legacy"));
@@ -87,7 +87,7 @@ fn apr_7_a_client_cannot_answer_in_the_place_of_a_person() {
 #[test]
 fn apr_7_approvers_are_kept_to_their_projects_and_tools_and_that_is_on_record() {
     let config = super::config(&json!({ "projects": { "other": { "workspace": "." } } }));
-    let home = Home::with_test_tools().config(&config.to_string());
+    let home = TestDir::with_test_tools().config(&config.to_string());
     let server = home.serve();
     let held = hold(&server, None, "test__count", &line("a"));
     let elsewhere = key(&server, "approver", "elsewhere", &json!({ "projects": ["other"] }));
@@ -120,7 +120,7 @@ fn apr_7_approvers_are_kept_to_their_projects_and_tools_and_that_is_on_record() 
 fn apr_7_a_decision_that_comes_too_late_is_turned_away_and_that_is_on_record() {
     let approvals = json!({ "requiresApprovalTools": ["test__count"], "approvalTimeoutMs": 300 });
     let brief = json!({ "projects": { "brief": { "workspace": ".", "approvals": approvals } } });
-    let home = Home::with_test_tools().config(&super::config(&brief).to_string());
+    let home = TestDir::with_test_tools().config(&super::config(&brief).to_string());
     let server = home.serve();
     let body = json!({ "project": "brief", "tool": "test__count", "arguments": line("expired") });
     let expired = Held::of(&call(&server, None, &body));

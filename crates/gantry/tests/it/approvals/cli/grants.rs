@@ -41,8 +41,8 @@ fn apr_10_a_yes_has_one_scope() {
     assert_eq!(both.code, 2, "{both:?}");
     // `gantry call` has no session of its own.
     let refused = run(&home, &["approvals", "approve", &id, "--scope", "session"]);
-    let told = refused.stderr.contains("no session of its own; decide `once`, or `always`");
-    assert!(refused.code != 0 && told, "{refused:?}");
+    let outcome = refused.stderr.contains("no session of its own; decide `once`, or `always`");
+    assert!(refused.code != 0 && outcome, "{refused:?}");
     let named = run(&home, &["approvals", "approve", &id, "--scope", "always", "--json"]);
     assert_eq!((named.code, &named.json()["decision"]["scope"]), (0, &json!("always")), "{named:?}");
     let grants = run(&home, &["approvals", "grants", "--json"]).json();

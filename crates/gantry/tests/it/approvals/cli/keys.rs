@@ -112,24 +112,24 @@ fn apr_1_only_those_whom_the_rule_names_may_approve_and_the_prompt_says_who() {
 }
 
 #[test]
-fn apr_1_a_call_whose_lists_have_no_name_in_common_says_that_nobody_can_approve_it() {
-    let home = gantry_testkit::Home::with_test_tools().config(
+fn apr_1_a_call_whose_lists_have_no_name_in_common_says_that_no_approver_is_left() {
+    let home = gantry_testkit::TestDir::with_test_tools().config(
         r"
 policies: [{ name: mine, tools: [test__count], decide: ask, approvers: [ann] }]
 approvals: { requiresApprovalTools: [test__count], approvers: { test__count: [ben] } }
 ",
     );
-    let nobody = "nobody is in every list (ann; ben), so it cannot be approved; change the rules";
+    let missing = "nobody is in every list (ann; ben), so it cannot be approved; change the rules";
     let ran = run(&home, &["call", "test__count", &count("a")]);
-    assert!(ran.stderr.contains(&format!("hint: {nobody}, or deny it")), "{ran:?}");
+    assert!(ran.stderr.contains(&format!("hint: {missing}, or deny it")), "{ran:?}");
     assert!(!ran.stderr.contains("lets it run"), "{ran:?}");
     let id = held(&home, "a");
     let shown = run(&home, &["approvals", "show", &id]).stdout;
-    assert!(shown.contains(&format!("may decide   {nobody}, or deny it\n")), "{shown}");
+    assert!(shown.contains(&format!("may decide   {missing}, or deny it\n")), "{shown}");
     let judged = run(&home, &["policy", "test", "test__count", &count("a")]);
-    assert!(judged.code == 1 && judged.stdout.contains(&format!("  - {nobody}\n")), "{judged:?}");
+    assert!(judged.code == 1 && judged.stdout.contains(&format!("  - {missing}\n")), "{judged:?}");
     let mut terminal = super::terminal::Terminal::start(&home, &["call", "test__count", &count("b")]);
-    terminal.until(&format!("but        {nobody}, or deny it"));
+    terminal.until(&format!("but        {missing}, or deny it"));
     terminal.until("[l]eave it waiting?");
     terminal.enter("d");
     terminal.until("Why?");

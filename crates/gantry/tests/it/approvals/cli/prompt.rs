@@ -2,7 +2,7 @@
 
 use super::terminal::Terminal;
 use super::{count, counted, home, home_with, item, run};
-use gantry_testkit::{Home, Ran};
+use gantry_testkit::{CommandOutput, TestDir};
 use serde_json::{Value, json};
 
 /// The last words of the question.
@@ -10,7 +10,7 @@ const QUESTION: &str = "[l]eave it waiting?";
 
 /// Calls the tool that counts, at a terminal, and waits for the question.
 #[track_caller]
-fn asked(home: &Home, text: &str) -> Terminal {
+fn asked(home: &TestDir, text: &str) -> Terminal {
     let mut terminal = Terminal::start(home, &["call", "test__count", &count(text)]);
     terminal.until(QUESTION);
     terminal
@@ -18,21 +18,21 @@ fn asked(home: &Home, text: &str) -> Terminal {
 
 /// The same with this answer, until it is over.
 #[track_caller]
-fn answered(home: &Home, text: &str, answer: &str) -> Ran {
+fn answered(home: &TestDir, text: &str, answer: &str) -> CommandOutput {
     let mut terminal = asked(home, text);
     terminal.enter(answer);
     terminal.end()
 }
 
 /// The request that was made first.
-fn only(home: &Home) -> Value {
+fn only(home: &TestDir) -> Value {
     run(home, &["approvals", "--all", "--json"]).json()[0].clone()
 }
 
 #[test]
 fn apr_6_at_a_terminal_the_person_sees_the_exact_call_and_a_yes_prints_its_result() {
     let home = home();
-    let each = |home: &Home, text: &str| {
+    let each = |home: &TestDir, text: &str| {
         let ran = answered(home, text, "a");
         assert_eq!(ran.code, 0, "{ran:?}");
         assert_eq!(ran.json(), json!({ "counted": text }), "only the result is data: {ran:?}");
@@ -145,7 +145,7 @@ fn apr_3_edits_that_cannot_be_used_decide_nothing() {
 }
 
 #[test]
-fn apr_6_a_decision_by_another_door_comes_first_and_is_told() {
+fn apr_6_a_decision_by_another_entry_point_comes_first_and_is_reported() {
     let home = home();
     let server = home.serve();
     let mut terminal = asked(&home, "a");
@@ -167,7 +167,7 @@ fn http_post() -> hyper::Method {
 
 #[test]
 fn apr_5_what_has_changed_since_the_person_looked_is_asked_again() {
-    let home = Home::new();
+    let home = TestDir::new();
     home.write("a.txt", "first");
     let call = ["call", "write_file", r#"{"path": "a.txt", "content": "mine"}"#];
     let mut terminal = Terminal::start(&home, &call);

@@ -1,6 +1,6 @@
 //! A terminal with a program at it, as a person has one.
 
-use gantry_testkit::{Home, Ran};
+use gantry_testkit::{CommandOutput, TestDir};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use std::ffi::OsStr;
@@ -13,7 +13,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// How long a program may take to show what a test waits for.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A program whose keyboard and talk are a terminal; its data go elsewhere.
 pub(super) struct Terminal {
@@ -27,7 +27,7 @@ pub(super) struct Terminal {
 
 impl Terminal {
     /// Starts the program.
-    pub(super) fn start(home: &Home, args: &[&str]) -> Self {
+    pub(super) fn start(home: &TestDir, args: &[&str]) -> Self {
         let side = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
         grantpt(&side).and_then(|()| unlockpt(&side)).expect("its other side");
         let name = ptsname(&side, Vec::new()).expect("a name");
@@ -60,7 +60,7 @@ impl Terminal {
     /// Waits until this is on the screen, after what was waited for before, and returns what came before.
     #[track_caller]
     pub(super) fn until(&mut self, words: &str) -> String {
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + TIMEOUT;
         loop {
             let screen = self.screen();
             let new = screen.get(self.seen..).expect("a screen only grows");
@@ -84,11 +84,11 @@ impl Terminal {
     }
 
     /// Waits until the program ends.
-    pub(super) fn end(mut self) -> Ran {
+    pub(super) fn end(mut self) -> CommandOutput {
         let code = self.child.wait().expect("it ends").code().unwrap_or(-1);
         self.listening.take().expect("it was not waited for").join().expect("its last words are read");
         let stdout = self.data.take().expect("it was not waited for").join().expect("its data are read");
-        Ran { code, stdout, stderr: self.screen() }
+        CommandOutput { code, stdout, stderr: self.screen() }
     }
 }
 

@@ -1,14 +1,14 @@
 //! Calls that are waited for, and the words for their ends.
 
 use super::{count, counted, held, home, home_with, item, run};
-use gantry_testkit::{Home, Ran};
+use gantry_testkit::{CommandOutput, TestDir};
 use serde_json::json;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::Stdio;
 
 /// Starts a call that waits, lets `then` do something about the request, and returns what the call came to.
 #[track_caller]
-fn meanwhile(home: &Home, args: &[&str], then: impl FnOnce(&str)) -> Ran {
+fn meanwhile(home: &TestDir, args: &[&str], then: impl FnOnce(&str)) -> CommandOutput {
     let mut command = home.command(["call", "test__count"].iter().chain(args));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("the program starts");
@@ -21,13 +21,13 @@ fn meanwhile(home: &Home, args: &[&str], then: impl FnOnce(&str)) -> Ran {
     talk.read_to_string(&mut stderr).expect("text");
     let output = child.wait_with_output().expect("it ends");
     let stdout = String::from_utf8(output.stdout).expect("UTF-8");
-    Ran { code: output.status.code().unwrap_or(-1), stdout, stderr }
+    CommandOutput { code: output.status.code().unwrap_or(-1), stdout, stderr }
 }
 
 #[test]
-fn apr_6_a_call_waits_for_somebody_elses_decision() {
+fn apr_6_a_call_waits_for_another_persons_decision() {
     let home = home();
-    let each = |home: &Home, text: &str| {
+    let each = |home: &TestDir, text: &str| {
         let ran = meanwhile(home, &[&count(text), "--wait", "--json"], |id| {
             assert_eq!(run(home, &["approvals", "approve", id]).code, 0);
         });
@@ -45,7 +45,7 @@ fn apr_6_a_call_waits_for_somebody_elses_decision() {
 }
 
 #[test]
-fn apr_6_patience_has_an_end_and_the_call_waits_on() {
+fn apr_6_the_wait_of_a_caller_ends_and_the_call_waits_on() {
     let home = home();
     let ran = run(&home, &["call", "test__count", &count("a"), "--wait=1"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (1, ""), "{ran:?}");
@@ -85,7 +85,7 @@ fn apr_7_denied_expired_and_canceled_are_different_words() {
     }
     assert_eq!(counted(&home), Vec::<String>::new());
     assert_eq!(counted(&hasty), Vec::<String>::new());
-    // Whoever decides too late is told which it was.
+    // A decision that comes too late is answered with the first.
     let expired = run(&hasty, &["approvals", "--all", "--json"]).json();
     let id = expired[0]["id"].as_str().unwrap();
     let late = run(&hasty, &["approvals", "approve", id]);
@@ -114,7 +114,7 @@ fn apr_7_a_call_whose_gantry_died_is_unknown_and_nothing_else() {
 #[test]
 fn apr_8_a_call_that_waits_for_its_time_is_waited_for() {
     let home = home_with("toolSpecificDelays: { test__count: 300 }");
-    let each = |home: &Home, text: &str| {
+    let each = |home: &TestDir, text: &str| {
         let ran = run(home, &["call", "test__count", &count(text)]);
         assert_eq!((ran.code, ran.json()), (0, json!({ "counted": text })), "{ran:?}");
         assert!(ran.stderr.contains("test__count waits for its time as appr_"), "{ran:?}");

@@ -2,19 +2,19 @@
 
 use super::terminal::Terminal;
 use super::{counted, held, home, item, run};
-use gantry_testkit::Home;
+use gantry_testkit::TestDir;
 use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, ChildStdout, Stdio};
 
-/// A watcher that nobody sits at.
+/// A watcher without a person.
 struct Watcher {
     child: Child,
     lines: BufReader<ChildStdout>,
 }
 
 impl Watcher {
-    fn start(home: &Home, args: &[&str]) -> Self {
+    fn start(home: &TestDir, args: &[&str]) -> Self {
         let mut command = home.command(["approvals", "watch"].iter().chain(args));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().expect("the program starts");
@@ -48,9 +48,9 @@ impl Drop for Watcher {
 }
 
 #[test]
-fn apr_6_a_watcher_is_told_of_every_request_and_decision() {
+fn apr_6_a_watcher_sees_every_request_and_decision() {
     let home = home();
-    let each = |home: &Home, n: u8| {
+    let each = |home: &TestDir, n: u8| {
         let before = held(home, &format!("before {n}"));
         let mut watcher = Watcher::start(home, &[]);
         let line = watcher.until("waiting", &before);
@@ -71,7 +71,7 @@ fn apr_6_a_watcher_is_told_of_every_request_and_decision() {
 #[test]
 fn apr_6_a_watcher_prints_json_of_its_project_alone() {
     let rules = "requiresApprovalTools: [test__count]";
-    let home = Home::with_test_tools().config(&format!(
+    let home = TestDir::with_test_tools().config(&format!(
         "approvals: {{ {rules} }}\nprojects: {{ other: {{ workspace: other, approvals: {{ {rules} }} }} }}\n"
     ));
     home.write("other/.keep", "");
@@ -100,7 +100,7 @@ fn apr_6_at_a_terminal_a_watcher_asks_about_each_request() {
         }
     }
     terminal.until("s[k]ip?");
-    // Somebody else decides about the last one; what is typed then decides about nothing.
+    // Another approver decides about the last one; what is typed then decides about nothing.
     run(&home, &["approvals", "deny", &ids[3]]);
     terminal.until("Press Enter to go on");
     let late = held(&home, "late");

@@ -1,4 +1,4 @@
-//! What callers and approvers were told, by the name of the call.
+//! What callers and approvers were answered, by the name of the call.
 
 use super::super::held::{Held, text};
 use serde_json::Value;
@@ -17,15 +17,15 @@ pub(super) struct Story {
     pub(super) held: Option<Held>,
     /// A yes was acknowledged.
     pub(super) approved: bool,
-    /// Somebody tried to say no, whatever was answered.
+    /// An approver tried to say no, with any answer.
     pub(super) denying: bool,
     /// A no was acknowledged.
     pub(super) denied: bool,
-    /// Its caller tried to withdraw it, whatever was answered.
+    /// Its caller tried to withdraw it, with any answer.
     pub(super) withdrawing: bool,
     /// It was acknowledged that it is withdrawn.
     pub(super) withdrawn: bool,
-    /// Its caller was told that it is over, and how.
+    /// Its caller got the answer that it is over, and how.
     pub(super) answered: Option<String>,
 }
 
@@ -40,12 +40,12 @@ impl Book {
         self.note(name, |story| story.held = Some(held.clone()));
     }
 
-    /// Somebody is about to decide.
+    /// An approver is about to decide.
     pub(super) fn deciding(&self, name: &str, approved: bool) {
         self.note(name, |story| story.denying |= !approved);
     }
 
-    /// Somebody was told that what they decided stands.
+    /// An approver got the answer that the decision stands.
     #[track_caller]
     pub(super) fn decided(&self, name: &str, approved: bool) {
         let mut stories = self.lock();

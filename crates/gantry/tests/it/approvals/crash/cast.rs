@@ -119,7 +119,7 @@ fn decide_one(life: &Life<'_>, connection: &mut Connection, key: &str, dice: &mu
     }
     let item = &items[dice.below(items.len() as u64) as usize];
     let (held, name) = (Held { id: text(&item["id"]), call: text(&item["callId"]) }, book::name(item));
-    // There have to be calls that nobody decides, however often somebody looks: every other one of those.
+    // Some calls have to stay undecided, however often an approver lists them: every other one of those.
     let is_left = item["caller"]["project"] == "brief" && name.ends_with(['1', '3', '5']);
     let approved = match dice.below(10) {
         _ if is_left => return Ok(()),
@@ -134,7 +134,7 @@ fn decide_one(life: &Life<'_>, connection: &mut Connection, key: &str, dice: &mu
             life.book.decided(&name, approved);
             life.decided.fetch_add(1, Ordering::Relaxed);
         }
-        // Somebody else was first, or time was, or the server stops.
+        // Another approver was first, or the call expired, or the server stops.
         status => assert!(matches!(status, 409 | 410 | 503), "{answer:?}"),
     }
     Ok(())

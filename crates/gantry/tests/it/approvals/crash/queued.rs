@@ -1,19 +1,19 @@
 //! Approved calls that cannot begin at once: a yes is not used up by a full queue, and not by an end in between.
 
 use super::super::held::{Held, approve, call, hold, item, line, lines, over};
-use gantry_testkit::{Home, Server};
+use gantry_testkit::{Server, TestDir};
 use serde_json::json;
 
 /// Calls that are approved at once.
 const CALLS: usize = 6;
 
 /// A home in which one call runs, one waits for its turn, and more are turned away.
-fn narrow() -> Home {
+fn narrow() -> TestDir {
     let config = json!({
         "queues": { "one": { "concurrent": 1, "maxWaiting": 1 } },
         "approvals": { "requiresApprovalTools": ["test__slow_write"] },
     });
-    Home::with_test_tools().config(&config.to_string()).settings(&json!({ "queue": "one" }))
+    TestDir::with_test_tools().config(&config.to_string()).settings(&json!({ "queue": "one" }))
 }
 
 fn approved(server: &Server, ms: u64) -> Vec<Held> {
@@ -25,7 +25,7 @@ fn approved(server: &Server, ms: u64) -> Vec<Held> {
 }
 
 #[track_caller]
-fn all_ran_once(home: &Home, server: &Server, all: &[Held]) {
+fn all_ran_once(home: &TestDir, server: &Server, all: &[Held]) {
     for (n, held) in all.iter().enumerate() {
         let done = over(server, held);
         assert_eq!((&done["state"], &done["attempts"]), (&json!("COMPLETED_SUCCESS"), &json!(1)), "{done}");
@@ -69,14 +69,14 @@ fn apr_8_heavy_what_waits_for_room_holds_up_nothing_else() {
         "projects": { "brief": { "workspace": ".", "approvals": brief } },
     });
     let queues = json!({ "toolsQueue": { "slow-write": "one" } });
-    let home = Home::with_test_tools().config(&config.to_string()).settings(&queues);
+    let home = TestDir::with_test_tools().config(&config.to_string()).settings(&queues);
     let server = home.serve();
     for n in 0..MANY {
         let arguments = json!({ "ms": 600_000, "file": format!("slow-{n}") });
         approve(&server, &hold(&server, None, "test__slow_write", &arguments));
     }
     server.eventually("the first runs", || home.path().join("slow-0").exists());
-    // Others are approved and run, and what nobody decides expires.
+    // Others are approved and run, and what stays undecided expires.
     let held = hold(&server, None, "test__count", &line("beside"));
     approve(&server, &held);
     assert_eq!(over(&server, &held)["state"], "COMPLETED_SUCCESS");

@@ -2,14 +2,14 @@
 //! withdrawn.
 
 use super::super::held::{Held, ask, decide, hold, item, line, lines, over, record, text};
-use gantry_testkit::{Home, Server};
+use gantry_testkit::{Server, TestDir};
 use http::Method;
 use serde_json::{Value, json};
 
 /// A home in which a count waits for so long.
-fn delayed(ms: u64) -> Home {
+fn delayed(ms: u64) -> TestDir {
     let config = json!({ "approvals": { "toolSpecificDelays": { "test__count": ms } } });
-    Home::with_test_tools().config(&config.to_string())
+    TestDir::with_test_tools().config(&config.to_string())
 }
 
 #[track_caller]
@@ -59,7 +59,7 @@ fn apr_8_a_scheduled_call_outlives_the_server_and_runs_once_when_its_time_has_co
     assert_eq!((&outcome["ok"], &outcome["result"]["counted"]), (&json!(true), &json!("runs")), "{outcome}");
     server.kill();
 
-    // Nothing of it is done again by anybody who comes later.
+    // Nothing of it is done again by a later process.
     let server = home.serve();
     for (held, state) in [
         (&runs, "COMPLETED_SUCCESS"),
@@ -74,7 +74,7 @@ fn apr_8_a_scheduled_call_outlives_the_server_and_runs_once_when_its_time_has_co
 }
 
 #[test]
-fn apr_8_a_call_whose_time_came_while_nobody_ran_is_run_once_by_the_next_start() {
+fn apr_8_a_call_whose_time_came_while_no_server_ran_is_run_once_by_the_next_start() {
     let home = delayed(100);
     let server = home.serve();
     let held = scheduled(&server, "late");
@@ -93,7 +93,7 @@ fn apr_8_a_call_that_was_approved_for_later_outlives_the_server_too() {
     let config = json!({ "approvals": {
         "requiresApprovalTools": ["test__count"], "toolSpecificDelays": { "test__count": 1500 },
     } });
-    let home = Home::with_test_tools().config(&config.to_string());
+    let home = TestDir::with_test_tools().config(&config.to_string());
     let server = home.serve();
     let (runs, stopped) = (
         hold(&server, None, "test__count", &line("runs")),

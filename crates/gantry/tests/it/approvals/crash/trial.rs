@@ -2,7 +2,7 @@
 
 use super::super::held::{all, is_over, lines, text};
 use super::book::{self, Book, Story};
-use gantry_testkit::{Home, Server};
+use gantry_testkit::{Server, TestDir};
 use serde_json::Value;
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ pub(super) struct Figures {
     /// Calls on record, and how many of them were acknowledged to their callers.
     calls: usize,
     acknowledged: usize,
-    /// Decisions on record, and how many of them were acknowledged to whoever decided.
+    /// Decisions on record, and how many of them were acknowledged to the approver.
     approved: usize,
     denied: usize,
     acknowledged_decisions: usize,
@@ -42,14 +42,14 @@ impl Figures {
         ] {
             assert!(met > 0, "no life of the server has seen {what}: {self:?}");
         }
-        // A request or a decision may be on record without anybody knowing; never the other way round.
+        // A request or a decision may be on record without an answer; never the other way round.
         assert!(self.calls >= self.acknowledged, "{self:?}");
         assert!(self.approved + self.denied >= self.acknowledged_decisions, "{self:?}");
     }
 }
 
 /// Holds everything against everything.
-pub(super) fn examine(home: &Home, server: &Server, book: &Book) -> Figures {
+pub(super) fn examine(home: &TestDir, server: &Server, book: &Book) -> Figures {
     let mut effects: HashMap<String, usize> = HashMap::new();
     for line in lines(home) {
         *effects.entry(line).or_default() += 1;

@@ -4,7 +4,7 @@
 use super::super::held::{Held, approve, ask, hold, item, over, record, text, verified};
 use super::{reaches, wait};
 use gantry_testkit::faulty::{Faulty, Kind};
-use gantry_testkit::{Home, Server};
+use gantry_testkit::{Server, TestDir};
 use http::Method;
 use serde_json::{Value, json};
 
@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 const TRIED_AGAIN_SECONDS: u64 = 3;
 
 /// A home with this server, whose calls wait for the queue that another call can be in.
-fn home(server: &Value) -> Home {
-    Home::with_test_tools()
+fn home(server: &Value) -> TestDir {
+    TestDir::with_test_tools()
         .config(&config(server))
         .settings(&json!({ "toolsQueue": { "slow-write": "one" } }))
 }
@@ -35,7 +35,7 @@ fn program() -> Value {
     json!({ "command": "sh", "args": ["-c", script], "env": { "FAULTY": Faulty::program() } })
 }
 
-fn journal(home: &Home) -> Vec<String> {
+fn journal(home: &TestDir) -> Vec<String> {
     let text = std::fs::read_to_string(home.path().join("journal.txt")).unwrap_or_default();
     text.lines().map(str::to_owned).collect()
 }
@@ -47,7 +47,7 @@ fn status(server: &Server) -> Value {
 
 /// Gets a call approved that has not begun when Gantry is killed.
 #[track_caller]
-fn approved_before_the_end(home: &Home) -> Held {
+fn approved_before_the_end(home: &TestDir) -> Held {
     let server = home.serve();
     server.eventually("s is ready", || status(&server)["status"] == "ready");
     let busy = json!({ "tool": "test__slow_write", "arguments": { "file": "busy", "ms": 600_000 }, "mode": "defer" });
@@ -63,7 +63,7 @@ fn approved_before_the_end(home: &Home) -> Held {
 
 /// Starts Gantry without the server, and holds it to putting the call off.
 #[track_caller]
-fn put_off(home: &Home, held: &Held) -> Server {
+fn put_off(home: &TestDir, held: &Held) -> Server {
     let server = home.serve();
     server.eventually("s is down", || status(&server)["status"] == "down");
     let waits = wait(&server, held, TRIED_AGAIN_SECONDS);
@@ -80,13 +80,13 @@ fn put_off(home: &Home, held: &Held) -> Server {
     server
 }
 
-/// The server is back: the call runs, once, whatever happens afterwards.
+/// The server is back: the call runs, once, no matter what happens afterwards.
 #[track_caller]
-fn runs_once(home: &Home, server: Server, held: &Held) {
+fn runs_once(home: &TestDir, server: Server, held: &Held) {
     let done = over(&server, held);
     assert_eq!((&done["state"], &done["attempts"]), (&json!("COMPLETED_SUCCESS"), &json!(1)), "{done}");
-    let told = wait(&server, held, 0);
-    assert_eq!((&told["ok"], &told["result"]), (&json!(true), &json!("written")), "{told}");
+    let outcome = wait(&server, held, 0);
+    assert_eq!((&outcome["ok"], &outcome["result"]), (&json!(true), &json!("written")), "{outcome}");
     verified(&server);
     server.kill();
     let server = home.serve();
@@ -135,8 +135,8 @@ fn apr_4_an_approved_call_that_waits_for_its_server_can_be_withdrawn() {
     assert_eq!((withdrawn.status, &withdrawn.json()["state"]), (200, &json!("CANCELLED_BY_SYSTEM")));
     home.write("go", "");
     server.eventually("s is ready", || status(&server)["status"] == "ready");
-    let told = wait(&server, &held, 0);
-    assert_eq!(told["error"]["code"], "CANCELED", "{told}");
+    let outcome = wait(&server, &held, 0);
+    assert_eq!(outcome["error"]["code"], "CANCELED", "{outcome}");
     assert!(journal(&home).is_empty());
 }
 
@@ -151,9 +151,13 @@ fn apr_4_an_approved_call_whose_server_is_no_longer_configured_ends_and_says_so(
     assert_eq!((&ended["state"], &ended["attempts"]), (&json!("CANCELLED_BY_SYSTEM"), &json!(0)), "{ended}");
     let record = record(&server, &held.call);
     assert_eq!(record["error"]["code"], "TOOL_NOT_FOUND", "{record}");
-    let told = wait(&server, &held, 0);
-    assert_eq!((&told["ok"], &told["error"]["code"]), (&json!(false), &json!("TOOL_NOT_FOUND")), "{told}");
-    assert!(text(&told["error"]["message"]).contains("s__journal"), "{told}");
+    let outcome = wait(&server, &held, 0);
+    assert_eq!(
+        (&outcome["ok"], &outcome["error"]["code"]),
+        (&json!(false), &json!("TOOL_NOT_FOUND")),
+        "{outcome}"
+    );
+    assert!(text(&outcome["error"]["message"]).contains("s__journal"), "{outcome}");
     assert!(journal(&home).is_empty());
 }
 
@@ -172,9 +176,9 @@ fn apr_4_an_approved_call_whose_server_dies_before_it_is_sent_fails_after_some_t
     reaches(&server, &held, "COMPLETED_FAILURE");
     let ended = item(&server, &held.id);
     assert_eq!(ended["attempts"], 4, "the first and three more: {ended}");
-    let told = wait(&server, &held, 0);
-    assert_eq!(told["error"]["code"], "UPSTREAM_UNAVAILABLE", "{told}");
-    assert_eq!(told["extras"]["effect"], "none", "{told}");
+    let outcome = wait(&server, &held, 0);
+    assert_eq!(outcome["error"]["code"], "UPSTREAM_UNAVAILABLE", "{outcome}");
+    assert_eq!(outcome["extras"]["effect"], "none", "{outcome}");
     // It is over: the server that comes back is not asked to run it.
     home.write("go", "");
     server.eventually("s is ready", || status(&server)["status"] == "ready");

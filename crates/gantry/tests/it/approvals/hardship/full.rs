@@ -1,4 +1,4 @@
-//! The outcome of an approved call cannot be written: the effect has happened, once, and nobody hears that it is done
+//! The outcome of an approved call cannot be written: the effect has happened, once, and no caller gets that it is done
 //! before that is on record.
 //!
 //! The disk is full as far as Gantry can tell: its process may write no file longer than a page. What the call does
@@ -8,7 +8,7 @@ use super::super::held::{Held, all, approve, call, decide, hold, item, over, tex
 use super::{reaches, wait};
 use gantry_testkit::faulty::Faulty;
 use gantry_testkit::server::Answer;
-use gantry_testkit::{Home, Server};
+use gantry_testkit::{Server, TestDir};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::{Value, json};
@@ -52,7 +52,7 @@ fn fill(server: &Server, full: bool) {
 
 /// Two approved calls: the effect of one has happened, the other waits for its turn. A third is not decided.
 struct Scene {
-    home: Home,
+    home: TestDir,
     begun: Held,
     next: Held,
     undecided: Held,
@@ -71,7 +71,7 @@ impl Scene {
             "approvals": { "requiresApprovalTools": ["s__journal"] },
             "mcpServers": { "s": server },
         });
-        let home = Home::new().config(&config.to_string());
+        let home = TestDir::new().config(&config.to_string());
         let pipe = home.path().join("journal");
         mknodat(CWD, &pipe, FileType::Fifo, Mode::from_raw_mode(0o600), 0).expect("a pipe");
         let server = home.serve();
@@ -81,7 +81,7 @@ impl Scene {
         reaches(&server, &begun, "EXECUTING");
         approve(&server, &next);
         fill(&server, true);
-        // Whoever writes to a pipe waits for somebody who reads.
+        // A process that writes to a pipe waits for a reader.
         let effects = File::open(pipe).expect("the pipe");
         let mut scene = Self { home, begun, next, undecided, effects };
         scene.happens(&server, "begun\n");
@@ -107,7 +107,7 @@ impl Scene {
         assert_eq!(seen, "");
     }
 
-    /// Nobody is told anything that is not on record: nothing has ended, nothing new is taken, nothing is decided.
+    /// No caller is answered anything that is not on record: nothing has ended, nothing new is taken, nothing is decided.
     #[track_caller]
     fn is_honest(&mut self, server: &Server) {
         let call_of = |held: &Held| format!("/api/v1/calls/{}", held.call);
@@ -117,7 +117,7 @@ impl Scene {
                 assert_eq!(read(server, &path)["state"], "EXECUTING");
             }
             assert_eq!(read(server, &item_of(&self.next))["state"], "APPROVED_READY");
-            server.said().matches("could not be committed").count() >= FAILED_COMMITS
+            server.stderr().matches("could not be committed").count() >= FAILED_COMMITS
         });
         let finished = server.get_as_admin("/api/v1/events?follow=false&type=tool_finished").text;
         assert!(!finished.contains(&self.begun.call) && !finished.contains(&self.next.call), "{finished}");
@@ -137,7 +137,7 @@ impl Scene {
     }
 }
 
-/// What is said at a path. Whoever asks at the moment in which a commit fails has to ask again.
+/// What is said at a path. A request at the moment in which a commit fails has to be repeated.
 #[track_caller]
 fn read(server: &Server, path: &str) -> Value {
     let mut said = Value::Null;
@@ -168,12 +168,12 @@ fn is_refused(answer: &Answer) {
 fn is_done(server: &Server, held: &Held) {
     let done = over(server, held);
     assert_eq!((&done["state"], &done["attempts"]), (&json!("COMPLETED_SUCCESS"), &json!(1)), "{done}");
-    let told = wait(server, held, 0);
-    assert_eq!((&told["ok"], &told["result"]), (&json!(true), &json!("written")), "{told}");
+    let reported = wait(server, held, 0);
+    assert_eq!((&reported["ok"], &reported["result"]), (&json!(true), &json!("written")), "{reported}");
 }
 
 #[test]
-fn apr_4_an_outcome_that_finds_the_disk_full_is_told_once_there_is_room() {
+fn apr_4_an_outcome_that_finds_the_disk_full_is_recorded_once_there_is_room() {
     if !hardened("apr_4_an_outcome_that_finds_the_disk_full_is_told_once_there_is_room") {
         return;
     }
@@ -207,8 +207,12 @@ fn apr_4_an_outcome_that_was_never_written_is_unknown_and_is_not_run_again() {
     let server = scene.home.serve();
     let ended = over(&server, &scene.begun);
     assert_eq!(ended["state"], "OUTCOME_UNKNOWN", "{ended}");
-    let told = wait(&server, &scene.begun, 0);
-    assert_eq!((&told["ok"], &told["error"]["code"]), (&json!(false), &json!("OUTCOME_UNKNOWN")), "{told}");
+    let reported = wait(&server, &scene.begun, 0);
+    assert_eq!(
+        (&reported["ok"], &reported["error"]["code"]),
+        (&json!(false), &json!("OUTCOME_UNKNOWN")),
+        "{reported}"
+    );
     // What had not begun runs now; what had does not.
     is_done(&server, &scene.next);
     scene.happens(&server, "next\n");

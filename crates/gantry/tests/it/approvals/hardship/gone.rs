@@ -2,18 +2,19 @@
 
 use super::super::held::{Held, approve, hold, item, line, lines, over, text};
 use super::wait;
-use gantry_testkit::{Connection, Home, Ran, Server};
+use gantry_testkit::{CommandOutput, Connection, Server, TestDir};
 use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::SocketAddr;
 use std::process::{Child, ChildStderr, Stdio};
 use std::{io, thread};
 
-fn home() -> Home {
-    Home::with_test_tools().config("approvals: { requiresApprovalTools: [test__count, test__slow_write] }\n")
+fn home() -> TestDir {
+    TestDir::with_test_tools()
+        .config("approvals: { requiresApprovalTools: [test__count, test__slow_write] }\n")
 }
 
-/// The arguments of a call that runs longer than anybody waits.
+/// The arguments of a call that runs longer than any caller waits.
 fn slow() -> Value {
     json!({ "file": "slow", "ms": 600_000 })
 }
@@ -44,7 +45,7 @@ struct Caller {
 impl Caller {
     /// Calls, and waits until it says as what it waits.
     #[track_caller]
-    fn new(home: &Home, tool: &str, arguments: &Value) -> Self {
+    fn new(home: &TestDir, tool: &str, arguments: &Value) -> Self {
         let mut command = home.command(["call", tool, &arguments.to_string(), "--wait"]);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("it starts");
@@ -63,11 +64,11 @@ impl Caller {
 
     /// Waits for its end.
     #[track_caller]
-    fn end(mut self) -> Ran {
+    fn end(mut self) -> CommandOutput {
         self.stderr.read_to_string(&mut self.said).expect("text");
         let output = self.child.wait_with_output().expect("it ends");
         let stdout = String::from_utf8(output.stdout).expect("UTF-8");
-        Ran { code: output.status.code().unwrap_or(-1), stdout, stderr: self.said }
+        CommandOutput { code: output.status.code().unwrap_or(-1), stdout, stderr: self.said }
     }
 }
 
@@ -78,17 +79,17 @@ fn held(server: &Server, id: String) -> Held {
     Held { id, call }
 }
 
-/// What is said of a call that nobody knows the end of.
+/// What is answered about a call whose end is unknown.
 #[track_caller]
-fn is_unknown(told: &Value) {
-    assert_eq!((&told["ok"], &told["state"]), (&json!(false), &json!("OUTCOME_UNKNOWN")), "{told}");
-    assert_eq!(told["error"]["code"], "OUTCOME_UNKNOWN", "{told}");
-    let message = text(&told["error"]["message"]).to_lowercase();
+fn is_unknown(outcome: &Value) {
+    assert_eq!((&outcome["ok"], &outcome["state"]), (&json!(false), &json!("OUTCOME_UNKNOWN")), "{outcome}");
+    assert_eq!(outcome["error"]["code"], "OUTCOME_UNKNOWN", "{outcome}");
+    let message = text(&outcome["error"]["message"]).to_lowercase();
     assert!(message.contains("gantry stopped") && message.contains("check before"), "{message}");
 }
 
 #[test]
-fn apr_7_who_waited_for_a_call_that_ran_when_gantry_died_is_told_that_its_outcome_is_unknown() {
+fn apr_7_a_caller_of_a_call_that_ran_when_gantry_died_learns_that_its_outcome_is_unknown() {
     let home = home();
     let server = home.serve();
     let held = hold(&server, None, "test__slow_write", &slow());
@@ -115,10 +116,14 @@ fn apr_7_who_waited_for_a_decision_when_gantry_died_waits_on_at_the_next_one() {
     assert_eq!((&waits["state"], &waits["approvalId"]), (&json!("PENDING_APPROVAL"), &json!(held.id)));
     assert_eq!(waits["error"]["code"], "APPROVAL_REQUIRED", "{waits}");
     thread::scope(|scope| {
-        let told = scope.spawn(|| wait(&server, &held, 60));
+        let outcome = scope.spawn(|| wait(&server, &held, 60));
         approve(&server, &held);
-        let told = told.join().expect("an answer");
-        assert_eq!((&told["ok"], &told["result"]), (&json!(true), &json!({ "counted": "a" })), "{told}");
+        let outcome = outcome.join().expect("an answer");
+        assert_eq!(
+            (&outcome["ok"], &outcome["result"]),
+            (&json!(true), &json!({ "counted": "a" })),
+            "{outcome}"
+        );
     });
     assert_eq!(lines(&home), ["a"]);
 }

@@ -4,7 +4,7 @@ use super::super::api::{code, count, counted, decide, delete, get, held, home, i
 use super::{make, text};
 use gantry_egress::LocalServer;
 use gantry_testkit::faulty::Faulty;
-use gantry_testkit::{Home, Server};
+use gantry_testkit::{Server, TestDir};
 use serde_json::{Value, json};
 use std::{fs, thread};
 
@@ -64,7 +64,7 @@ fn apr_7_what_a_key_asked_for_is_not_run_once_it_has_expired() {
         ["a", "b"].map(|text| ids(&post(&bot, "/api/v1/calls", &call(text))).1).into();
     let (_, other) = held(&server, "test__count", &count("another's"));
     expires(&server, &bot);
-    // Whether or not anybody has noticed by now.
+    // Whether or not it was noticed by now.
     let late = decide(&server.admin(), &approvals[0], &json!({ "approved": true, "scope": "always" }));
     assert_eq!(code(&late), (409, "ALREADY_DECIDED".into()), "{late:?}");
     for approval in &approvals {
@@ -78,14 +78,15 @@ fn apr_7_what_a_key_asked_for_is_not_run_once_it_has_expired() {
 
 #[test]
 fn apr_8_a_call_whose_time_comes_after_the_end_of_its_key_is_not_run() {
-    let home = Home::with_test_tools().config("approvals: { toolSpecificDelays: { test__count: 8000 } }\n");
+    let home =
+        TestDir::with_test_tools().config("approvals: { toolSpecificDelays: { test__count: 8000 } }\n");
     let server = home.serve();
     let key = text(&server, &json!({ "name": "bot", "role": "agent", "expiresIn": "5s" }));
     let bot = |server: &Server| LocalServer::new(server.address, Some(key.clone()));
     let answer = post(&bot(&server), "/api/v1/calls", &call("late"));
     assert_eq!(answer.json()["state"], "SCHEDULED_FOR_EXECUTION", "{answer:?}");
     let approval = answer.json()["approvalId"].as_str().expect("an id").to_owned();
-    // Its key ends, perhaps while nobody is there to notice.
+    // Its key ends, perhaps while no server runs to notice.
     server.stop();
     let server = home.serve();
     expires(&server, &bot(&server));
@@ -112,8 +113,8 @@ fn apr_7_an_expired_key_can_be_revoked_and_takes_along_what_is_left_of_it() {
 
 #[test]
 fn apr_7_a_call_that_runs_when_its_key_is_revoked_runs_to_its_end_and_no_other_begins() {
-    let home =
-        Home::new().config(&json!({ "mcpServers": { "s": { "command": Faulty::program() } } }).to_string());
+    let home = TestDir::new()
+        .config(&json!({ "mcpServers": { "s": { "command": Faulty::program() } } }).to_string());
     let server = home.serve();
     let bot = make(&server, &json!({ "name": "bot", "role": "agent" }));
     let end = home.path().join("end");

@@ -3,7 +3,7 @@
 use super::super::api::{code, count, counted, decide, held, home, over};
 use crate::passthrough::{Door, Talk};
 use crate::projects::{Site, heard_in};
-use gantry_testkit::Home;
+use gantry_testkit::TestDir;
 use serde_json::{Value, json};
 
 /// A configuration in which one tool of the server, which writes down what it is sent in this file, waits for a person.
@@ -37,8 +37,8 @@ fn apr_10_a_grant_is_void_for_another_server_behind_the_same_name() {
 }
 
 #[test]
-fn apr_10_a_grant_for_files_holds_whatever_is_in_them() {
-    let home = Home::new();
+fn apr_10_a_grant_for_files_holds_for_any_content() {
+    let home = TestDir::new();
     home.write("a.txt", "one");
     let server = home.serve();
     let write = |content: &str| json!({ "path": "a.txt", "content": content });

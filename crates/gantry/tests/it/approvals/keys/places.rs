@@ -3,13 +3,13 @@
 use super::super::api::{code, decide, delete, get, ids, post};
 use super::{make, text};
 use gantry_egress::LocalServer;
-use gantry_testkit::{Home, Server};
+use gantry_testkit::{Server, TestDir};
 use http::Method;
 use serde_json::{Value, json};
 use std::io::{Read as _, Write as _};
 
 /// Two projects in which writing takes a yes, each with an agent `clerk`.
-fn site() -> (Home, Server) {
+fn site() -> (TestDir, Server) {
     let config = json!({
         "approvals": { "requiresApprovalTools": ["write_file"] },
         "agents": { "clerk": { "tools": ["read_file", "write_file"] }, "boss": {} },
@@ -18,7 +18,7 @@ fn site() -> (Home, Server) {
             "agents": { "clerk": { "tools": ["read_file"] } },
         } },
     });
-    let home = Home::new().config(&config.to_string());
+    let home = TestDir::new().config(&config.to_string());
     home.write("shop/a.txt", "of the shop");
     let server = home.serve();
     (home, server)
@@ -234,7 +234,7 @@ fn apr_7_what_was_opened_with_a_key_ends_with_it() {
 
 #[test]
 fn apr_7_beyond_loopback_a_key_of_the_store_opens_what_it_is_for() {
-    let home = Home::new();
+    let home = TestDir::new();
     let mut server = home.serve_with(&["--bind", "0.0.0.0:0"]);
     server.address.set_ip(std::net::Ipv4Addr::LOCALHOST.into());
     let agent = make(&server, &json!({ "name": "bot", "role": "agent" }));

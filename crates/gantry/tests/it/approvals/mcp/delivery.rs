@@ -60,11 +60,11 @@ fn apr_6_the_configuration_chooses_the_way_where_the_client_can_go_it() {
 }
 
 #[test]
-fn apr_6_a_client_can_always_be_told_at_once_where_its_call_waits() {
+fn apr_6_a_client_can_always_learn_at_once_where_its_call_waits() {
     for (sdk, options) in ABLE {
         let gate = Gate::new("delivery: pending");
-        let told = sdk.play_with(&gate.home, gate.door(), options, &json!([count("a")]));
-        let (step, approval) = (only(&told), gate.pending());
+        let outcome = sdk.play_with(&gate.home, gate.door(), options, &json!([count("a")]));
+        let (step, approval) = (only(&outcome), gate.pending());
         assert!(failed(step, "APPROVAL_REQUIRED").contains(&approval), "{options:?}: {step}");
         assert_eq!(way(step), "hold", "{options:?}: {step}");
     }

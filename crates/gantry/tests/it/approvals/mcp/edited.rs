@@ -1,8 +1,8 @@
-//! Edited arguments: the client is told what ran before it reads the result.
+//! Edited arguments: the client learns what ran before it reads the result.
 
 use super::{Gate, clients, only};
 use crate::approvals::api::counted;
-use gantry_testkit::Home;
+use gantry_testkit::TestDir;
 use serde_json::json;
 
 #[test]
@@ -11,7 +11,7 @@ fn apr_3_a_result_of_edited_arguments_begins_with_what_ran_and_its_structure_is_
     let plain = clients().map(|(sdk, era)| (sdk, vec!["--era", era]));
     let as_task = [crate::mcp_sdks::PYTHON, crate::mcp_sdks::TYPESCRIPT_2].map(|sdk| (sdk, tasks.clone()));
     for (sdk, options) in plain.chain(as_task) {
-        let home = Home::new().config("approvals: { requiresApprovalTools: [write_file] }\n");
+        let home = TestDir::new().config("approvals: { requiresApprovalTools: [write_file] }\n");
         let gate = Gate::at(home);
         let arguments = json!({ "path": "a.txt", "content": "secret plans" });
         let call = json!({ "call": { "name": "write_file", "arguments": arguments } });
@@ -42,7 +42,7 @@ fn apr_3_a_result_of_edited_arguments_begins_with_what_ran_and_its_structure_is_
 }
 
 #[test]
-fn apr_3_a_result_without_a_structure_is_told_likewise() {
+fn apr_3_a_result_without_a_structure_says_so_likewise() {
     for (sdk, era) in clients() {
         let gate = Gate::new("");
         let playing = sdk.begin(&gate.home, gate.door(), &["--era", era], &json!([super::count("a")]));

@@ -3,7 +3,7 @@
 use super::{Gate, only};
 use crate::mcp_sdks::{PYTHON, TYPESCRIPT_1};
 use crate::passthrough::{Door as Path, Talk};
-use gantry_testkit::Home;
+use gantry_testkit::TestDir;
 use gantry_testkit::real_servers::{self, Ready};
 use serde_json::{Value, json};
 
@@ -24,11 +24,11 @@ impl Site {
         for (key, value) in more.as_object().expect("an object") {
             config[key] = value.clone();
         }
-        let gate = Gate::at(Home::new().config(&config.to_string()));
+        let gate = Gate::at(TestDir::new().config(&config.to_string()));
         gate.server.eventually("the server has started", || {
             gate.server.get_as_admin("/api/v1/servers/filesystem").json()["status"] == "ready"
         });
-        // Whoever connects waits for the pool that follows from it.
+        // A client that connects waits for the pool that follows from it.
         Talk::legacy(Path::Http(&gate.server, "/mcp")).tools();
         Self { gate, ready, folder }
     }

@@ -1,4 +1,4 @@
-//! The first decision stands, by whatever door it comes; a form that is still open changes nothing.
+//! The first decision stands, by any entry point; a form that is still open changes nothing.
 
 use super::{COUNT, Gate, LEGACY, MODERN, api, asked, count, failed, home, only, ran};
 use crate::mcp_sdks::Door;
@@ -36,7 +36,7 @@ fn apr_6_a_late_answer_to_a_form_of_the_newer_era_gets_what_was_decided_first() 
     }
 }
 
-/// A client of the older era has its answer while its form is still open: nobody has to close it first.
+/// A client of the older era has its answer while its form is still open: it need not be closed first.
 #[test]
 fn apr_6_a_call_of_the_older_era_returns_while_its_form_is_open() {
     for (sdk, era) in LEGACY {
@@ -52,7 +52,7 @@ fn apr_6_a_call_of_the_older_era_returns_while_its_form_is_open() {
 }
 
 #[test]
-fn apr_6_a_form_that_nobody_needs_any_more_is_taken_back_and_its_late_answer_changes_nothing() {
+fn apr_6_a_form_that_is_not_needed_any_more_is_taken_back_and_its_late_answer_changes_nothing() {
     let gate = Gate::new("delivery: form");
     let mut client = Talk::legacy(Path::Stdio(&gate.home, &[]));
     let call = client.begin_call(COUNT, &api::count("a"));

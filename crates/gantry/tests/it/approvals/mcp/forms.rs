@@ -3,18 +3,18 @@
 use super::{COUNT, Gate, asked, clients, count, failed, home, only, ran};
 use crate::approvals::api::counted;
 use crate::mcp_sdks::{Door, PYTHON, Sdk, TYPESCRIPT_1, TYPESCRIPT_2};
-use gantry_testkit::Home;
+use gantry_testkit::TestDir;
 use serde_json::{Value, json};
 
 /// Has a client on `gantry mcp` make a call, whose person answers like this.
-fn answered(sdk: &Sdk, era: &str, home: &Home, answer: &[&str]) -> Value {
+fn answered(sdk: &Sdk, era: &str, home: &TestDir, answer: &[&str]) -> Value {
     let options = [&["--era", era], answer].concat();
     only(&sdk.play_with(home, Door::Stdio, &options, &json!([count("a")]))).clone()
 }
 
 /// The newest request of a home, and everything about it.
 #[track_caller]
-fn newest(home: &Home) -> Value {
+fn newest(home: &TestDir) -> Value {
     let listed = home.run(["approvals", "list", "--all", "--json"]).json();
     listed[0].clone()
 }
@@ -45,11 +45,11 @@ fn decides(sdk: &Sdk, era: &str) {
 
     let reason = json!({ "decision": "deny", "reason": "not on a Friday" }).to_string();
     let no = answered(sdk, era, &home, &["--elicit", "accept", "--answer", &reason]);
-    let told = "(tool failed: denied by person: not on a Friday. Nothing was run.)";
-    assert_eq!(failed(&no, "REJECTED_BY_USER"), told, "{era}");
+    let outcome = "(tool failed: denied by person: not on a Friday. Nothing was run.)";
+    assert_eq!(failed(&no, "REJECTED_BY_USER"), outcome, "{era}");
     let declined = answered(sdk, era, &home, &["--elicit", "decline"]);
-    let told = "(tool failed: denied by person; nothing was run)";
-    assert_eq!(failed(&declined, "REJECTED_BY_USER"), told, "{era}");
+    let outcome = "(tool failed: denied by person; nothing was run)";
+    assert_eq!(failed(&declined, "REJECTED_BY_USER"), outcome, "{era}");
     assert_eq!(newest(&home)["state"], "REJECTED_BY_USER", "{era}");
     assert_eq!(counted(&home), ["a"], "{era}");
 }
@@ -70,7 +70,7 @@ fn apr_6_a_person_decides_by_a_form_of_the_typescript_client_2_in_both_eras() {
 }
 
 #[test]
-fn apr_6_who_closes_a_form_has_not_decided_and_the_call_waits_for_somebody_else() {
+fn apr_6_a_closed_form_is_no_decision_and_the_call_waits_for_another_approver() {
     for (sdk, era) in clients() {
         let home = home("");
         let playing =
@@ -117,7 +117,7 @@ fn apr_10_a_form_that_says_always_makes_a_grant_and_the_next_calls_run_unasked()
     }
 }
 
-/// A client of the open agent role is never asked to approve itself, whatever it declares.
+/// A client of the open agent role is never asked to approve itself, no matter what it declares.
 #[test]
 fn apr_7_a_client_without_a_key_is_not_asked_by_a_form() {
     for (sdk, era) in clients() {
@@ -141,8 +141,8 @@ fn apr_7_a_person_whose_yes_would_not_count_is_not_asked() {
     for (sdk, era) in [(PYTHON, "auto"), (TYPESCRIPT_1, "legacy")] {
         let step = answered(&sdk, era, &home, &["--elicit", "accept"]);
         assert_eq!(asked(&step), None, "{era}: {step}");
-        let told = failed(&step, "APPROVAL_REQUIRED");
-        assert!(told.contains(newest(&home)["id"].as_str().expect("an id")), "{era}: {told}");
+        let outcome = failed(&step, "APPROVAL_REQUIRED");
+        assert!(outcome.contains(newest(&home)["id"].as_str().expect("an id")), "{era}: {outcome}");
     }
     assert!(counted(&home).is_empty());
 }

@@ -11,7 +11,7 @@ fn header(key: &str) -> String {
 }
 
 #[test]
-fn apr_7_a_client_with_an_approvers_key_is_not_asked_by_a_form_and_somebody_else_decides() {
+fn apr_7_a_client_with_an_approvers_key_is_not_asked_by_a_form_and_another_approver_decides() {
     for (sdk, era) in clients() {
         let gate = Gate::new("delivery: form");
         let key = keys::text(&gate.server, &json!({ "name": "anna", "role": "approver" }));
@@ -36,8 +36,8 @@ fn apr_7_a_client_with_an_approvers_key_is_not_asked_by_a_form_and_somebody_else
         gate.decide(&approval, &json!({ "approved": false, "reason": "enough" }));
         let seen = playing.end();
         assert_eq!(asked(only(&seen)), None, "{era}: {seen}");
-        let told = failed(only(&seen), "REJECTED_BY_USER");
-        assert!(told.contains("denied by person: enough"), "{era}: {told}");
+        let outcome = failed(only(&seen), "REJECTED_BY_USER");
+        assert!(outcome.contains("denied by person: enough"), "{era}: {outcome}");
         assert_eq!(gate.counted(), ["a"], "{era}");
     }
 }

@@ -3,7 +3,7 @@
 use super::{Gate, api, asked, only, text};
 use crate::mcp_sdks::{Door, PYTHON, Playing, Sdk, TYPESCRIPT_1, TYPESCRIPT_2};
 use crate::passthrough::{Door as Path, Talk};
-use gantry_testkit::Home;
+use gantry_testkit::TestDir;
 use serde_json::{Value, json};
 
 /// A Gantry with agents that start agents; what `helper` counts waits for a person.
@@ -19,7 +19,7 @@ fn gate(more: &Value) -> Gate {
     for (key, value) in more.as_object().expect("an object") {
         config[key] = value.clone();
     }
-    let home = Home::with_test_tools().env("TEST_GANTRY_COORDINATION", "1");
+    let home = TestDir::with_test_tools().env("TEST_GANTRY_COORDINATION", "1");
     Gate::at(home.config(&config.to_string()))
 }
 
@@ -72,14 +72,14 @@ fn apr_9_what_an_agents_agent_wants_is_put_to_the_person_behind_the_roots_client
 }
 
 #[test]
-fn apr_9_a_denied_call_of_a_child_is_told_to_its_agent_and_the_parent_goes_on() {
+fn apr_9_a_denied_call_of_a_child_is_an_error_for_its_agent_and_the_parent_goes_on() {
     let gate = gate(&json!({}));
     let no = json!({ "decision": "deny", "reason": "no" }).to_string();
     let options = ["--era", "auto", "--elicit", "accept", "--answer", &no];
     let seen = begin(&gate, &PYTHON, &options, &counting()).end();
-    let told: Value = serde_json::from_str(text(only(&seen))).expect("JSON");
-    let reply = &told["replies"][0];
-    assert_eq!(reply["error"]["code"], "REJECTED_BY_USER", "{told}");
+    let outcome: Value = serde_json::from_str(text(only(&seen))).expect("JSON");
+    let reply = &outcome["replies"][0];
+    assert_eq!(reply["error"]["code"], "REJECTED_BY_USER", "{outcome}");
     assert!(gate.counted().is_empty());
 }
 
@@ -142,7 +142,7 @@ fn apr_9_after_a_crash_a_waiting_child_is_cancelled_and_what_its_parent_did_is_u
     assert!(gate.counted().is_empty());
 }
 
-/// A child that somebody else approves goes on with its parent, which has its result.
+/// A child that another person approves goes on with its parent, which has its result.
 #[test]
 fn apr_9_a_child_is_decided_by_any_door() {
     let gate = gate(&json!({}));

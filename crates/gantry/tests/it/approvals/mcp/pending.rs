@@ -1,4 +1,4 @@
-//! Calls that are held open, and results that say where a call waits: for clients that cannot ask anybody.
+//! Calls that are held open, and results that say where a call waits: for clients that cannot ask a person.
 
 use super::{Gate, asked, clients, count, failed, only, ran, watched};
 use crate::mcp_sdks::Playing;
@@ -11,7 +11,7 @@ fn approved(gate: &Gate, playing: Playing) -> (String, Value) {
 }
 
 #[test]
-fn apr_6_a_held_call_is_kept_alive_by_progress_until_somebody_decides() {
+fn apr_6_a_held_call_is_kept_alive_by_progress_until_it_is_decided() {
     for (sdk, era) in clients() {
         let gate = Gate::new("");
         let playing = sdk.begin(&gate.home, gate.door(), &["--era", era], &json!([watched("a")]));
@@ -40,7 +40,7 @@ fn apr_6_a_call_of_a_client_that_can_do_nothing_is_held_open_and_answered() {
 /// One yes is one execution, and its outcome is given once: who comes back for it gets it, who comes a third time asks
 /// for something new.
 #[test]
-fn apr_6_a_client_that_waits_no_longer_is_told_where_the_call_waits_and_gets_the_outcome_by_the_same_call_again()
+fn apr_6_a_client_that_waits_no_longer_learns_where_the_call_waits_and_gets_the_outcome_by_the_same_call_again()
  {
     for (sdk, era) in clients() {
         let gate = Gate::new("holdMs: 1000");
@@ -50,9 +50,9 @@ fn apr_6_a_client_that_waits_no_longer_is_told_where_the_call_waits_and_gets_the
         };
         let first = call();
         let approval = gate.pending();
-        let told = failed(&first, "APPROVAL_REQUIRED");
+        let reported = failed(&first, "APPROVAL_REQUIRED");
         for words in [&*approval, "Nothing was run yet", "the same call again gets the outcome"] {
-            assert!(told.contains(words), "{era}: {words}: {told}");
+            assert!(reported.contains(words), "{era}: {words}: {reported}");
         }
         assert_eq!(
             first["_meta"]["gantry/error"]["details"]["approvalId"],
@@ -63,13 +63,13 @@ fn apr_6_a_client_that_waits_no_longer_is_told_where_the_call_waits_and_gets_the
         gate.becomes(&approval, "COMPLETED_SUCCESS");
         ran(&call(), "a");
         let third = call();
-        let told = failed(&third, "APPROVAL_REQUIRED");
+        let reported = failed(&third, "APPROVAL_REQUIRED");
         let asked_anew = gate.pending();
-        assert!(asked_anew != approval && told.contains(&asked_anew), "{era}: {told}");
-        // What was denied is told likewise.
+        assert!(asked_anew != approval && reported.contains(&asked_anew), "{era}: {reported}");
+        // What was denied is answered likewise.
         gate.decide(&asked_anew, &json!({ "approved": false, "reason": "once is enough" }));
-        let told = call();
-        assert!(failed(&told, "REJECTED_BY_USER").contains("once is enough"), "{era}: {told}");
+        let reported = call();
+        assert!(failed(&reported, "REJECTED_BY_USER").contains("once is enough"), "{era}: {reported}");
         assert_eq!(gate.counted(), ["a"], "{era}");
     }
 }
@@ -79,8 +79,8 @@ fn apr_7_what_a_model_reads_tells_expired_from_denied() {
     for (sdk, era) in clients() {
         let gate = Gate::new("approvalTimeoutMs: 1000");
         let seen = sdk.play_with(&gate.home, gate.door(), &["--era", era], &json!([count("a")]));
-        let told = failed(only(&seen), "REJECTED_BY_TIMEOUT");
-        assert_eq!(told, "(tool failed: expired: nobody decided within 1 s; nothing was run)", "{era}");
+        let reported = failed(only(&seen), "REJECTED_BY_TIMEOUT");
+        assert_eq!(reported, "(tool failed: expired: nobody decided within 1 s; nothing was run)", "{era}");
         assert!(gate.counted().is_empty(), "{era}");
     }
 }

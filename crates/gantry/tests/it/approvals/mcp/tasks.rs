@@ -1,4 +1,4 @@
-//! Tasks: a held call of a client that knows the extension becomes one at once, and is there until it is over, whatever
+//! Tasks: a held call of a client that knows the extension becomes one at once, and is there until it is over, no matter
 //! happens to Gantry meanwhile.
 
 use super::{COUNT, Gate, RULE, api, count, failed, home, only, ran};
@@ -47,7 +47,7 @@ fn about(task: &str) -> Value {
     json!({ "taskId": task })
 }
 
-/// The first thing that a client was told of its task, and the last one.
+/// The first thing that a client got of its task, and the last one.
 #[track_caller]
 fn ends(step: &Value) -> (&Value, &Value) {
     let tasks = step["tasks"].as_array().unwrap_or_else(|| panic!("no task: {step}"));
@@ -99,8 +99,8 @@ fn apr_7_a_task_says_whether_it_was_denied_or_has_expired() {
         let approval = gate.pending();
         gate.decide(&approval, &json!({ "approved": false, "reason": "not on a Friday" }));
         let seen = playing.end();
-        let told = "(tool failed: denied by person: not on a Friday. Nothing was run.)";
-        assert_eq!(failed(only(&seen), "REJECTED_BY_USER"), told);
+        let outcome = "(tool failed: denied by person: not on a Friday. Nothing was run.)";
+        assert_eq!(failed(only(&seen), "REJECTED_BY_USER"), outcome);
         let (_, last) = ends(only(&seen));
         let shown = (&last["status"], &last["statusMessage"]);
         assert_eq!(shown, (&json!("completed"), &json!("denied; nothing was run")), "{last}");
@@ -108,8 +108,8 @@ fn apr_7_a_task_says_whether_it_was_denied_or_has_expired() {
 
         let gate = Gate::new("approvalTimeoutMs: 1500");
         let seen = gate.begin(&sdk).end();
-        let told = failed(only(&seen), "REJECTED_BY_TIMEOUT");
-        assert!(told.contains("expired: nobody decided within 1 s; nothing was run"), "{told}");
+        let outcome = failed(only(&seen), "REJECTED_BY_TIMEOUT");
+        assert!(outcome.contains("expired: nobody decided within 1 s; nothing was run"), "{outcome}");
         let (_, last) = ends(only(&seen));
         let shown = (&last["status"], &last["statusMessage"]);
         assert_eq!(shown, (&json!("completed"), &json!("expired; nothing was run")), "{last}");
@@ -229,8 +229,8 @@ fn apr_4_a_client_goes_on_asking_for_its_task_after_a_crash() {
     assert_eq!(only(&before)["result"]["status"], "working", "{before}");
     gate.decide(&approval, &json!({ "approved": false, "reason": "changed my mind" }));
     let look = gate.look(&task);
-    let told = look["result"]["result"]["content"][0]["text"].as_str().expect("a text");
-    assert!(told.contains("denied by person: changed my mind"), "{look}");
+    let outcome = look["result"]["result"]["content"][0]["text"].as_str().expect("a text");
+    assert!(outcome.contains("denied by person: changed my mind"), "{look}");
 }
 
 #[test]
@@ -244,7 +244,7 @@ fn apr_6_clients_of_the_older_era_and_clients_that_do_not_declare_it_get_no_task
     let seen = PYTHON.play_with(&gate.home, gate.door(), &options, &script);
     failed(&seen["steps"][0], "APPROVAL_REQUIRED");
     assert_eq!(seen["steps"][1]["error"]["code"], -32601, "{seen}");
-    // A client that asks for a task without having declared that it knows any is told so.
+    // A client that asks for a task without having declared that it knows any gets an error.
     let poll = json!([{ "request": { "method": "tasks/get", "params": about("x") } }]);
     let seen = PYTHON.play_with(&gate.home, gate.door(), &["--era", "auto"], &poll);
     assert_eq!(only(&seen)["error"]["code"], -32021, "{seen}");

@@ -1,4 +1,4 @@
-//! Addresses: a client sends its person to the page of the request, where somebody with a key decides.
+//! Addresses: a client sends its person to the page of the request, where a person with a key decides.
 
 use super::{COUNT, Gate, api, asked, clients, count, only, ran};
 use crate::passthrough::{Door, Talk, parsed};
@@ -28,7 +28,7 @@ fn apr_6_a_client_that_can_open_an_address_is_sent_to_the_page_and_opening_it_de
 }
 
 #[test]
-fn apr_6_whoever_was_sent_to_the_page_is_told_when_it_is_done_there() {
+fn apr_6_a_client_that_was_sent_to_the_page_is_notified_when_it_is_done_there() {
     let gate = Gate::new("");
     let door = Door::Http(&gate.server, "/mcp");
     let mut client = Talk::legacy_with(door, &json!({ "elicitation": { "url": {} } }));
@@ -41,7 +41,7 @@ fn apr_6_whoever_was_sent_to_the_page_is_told_when_it_is_done_there() {
     let complete = client.hear("notifications/elicitation/complete");
     assert_eq!(complete["params"]["elicitationId"], json!(approval), "{complete}");
     assert_eq!(client.end_call(call), r#"{"counted":"a"}"#);
-    // A client that has not opened it yet is told not to.
+    // A client that has not opened it yet gets a cancellation.
     let call = client.begin_call(COUNT, &api::count("b"));
     let question = client.hear("elicitation/create");
     gate.approve();

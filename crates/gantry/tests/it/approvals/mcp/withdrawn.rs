@@ -42,7 +42,7 @@ fn apr_7_a_call_that_its_client_withdraws_while_it_waits_never_runs() {
 }
 
 /// For the older era a connection that breaks is no withdrawal. Whether the client was already sent something or not: the
-/// call waits, runs when it is approved, and whoever makes the same call again gets the outcome, once.
+/// call waits, runs when it is approved, and a caller that makes the same call again gets the outcome, once.
 #[test]
 fn apr_6_the_call_of_a_client_of_the_older_era_that_is_gone_waits_on_and_its_outcome_is_kept_for_it() {
     for (sdk, era) in LEGACY {
@@ -67,7 +67,7 @@ fn apr_6_the_call_of_a_client_of_the_older_era_that_is_gone_waits_on_and_its_out
     }
 }
 
-/// A client that is asked in the newer era is away until it comes back. If it never does, nobody was given the outcome.
+/// A client that is asked in the newer era is away until it comes back. If it never does, the outcome was not given out.
 #[test]
 fn apr_6_the_outcome_of_a_call_whose_client_never_came_back_from_a_round_is_kept_for_it() {
     let gate = Gate::new("");

@@ -2,7 +2,7 @@
 
 use super::super::held::{Held, all, approve, call, line, lines, text};
 use crate::passthrough::{Door, Talk};
-use gantry_testkit::{Home, Server};
+use gantry_testkit::{Server, TestDir};
 use serde_json::{Value, json};
 use std::sync::Barrier;
 use std::thread;
@@ -13,9 +13,9 @@ const PLAIN: usize = 60;
 const MODELS: usize = 24;
 const PIPES: usize = 16;
 
-fn home() -> Home {
+fn home() -> TestDir {
     let approvals = json!({ "requiresApprovalTools": ["test__count"], "delivery": "hold" });
-    Home::with_test_tools().config(&json!({ "approvals": approvals }).to_string())
+    TestDir::with_test_tools().config(&json!({ "approvals": approvals }).to_string())
 }
 
 /// Waits until there are so many approvals, and every one of so many callers waits.
@@ -60,7 +60,7 @@ fn apr_5_heavy_a_hundred_equal_calls_at_once_are_one_for_each_who_calls() {
         for _ in 0..PIPES {
             given.push(scope.spawn(move || over_mcp(Door::Stdio(home, &[]), start)));
         }
-        // Two callers: nobody in particular, and the client that the person of the folder has started.
+        // Two callers: one without a key, and the client that the person of the folder has started.
         let held = pending(server, 2);
         held.iter().for_each(|held| drop(approve(server, held)));
         for given in given {
@@ -98,12 +98,16 @@ fn apr_5_equal_calls_with_two_keys_are_two() {
         };
         let calling: Vec<_> = (0..2 * EACH).map(|n| scope.spawn(one(["a", "b"][n % 2]))).collect();
         pending(server, 2).iter().for_each(|held| drop(approve(server, held)));
-        let told: std::collections::BTreeSet<_> =
+        let outcome: std::collections::BTreeSet<_> =
             calling.into_iter().map(|caller| caller.join().expect("a caller without complaints")).collect();
-        assert_eq!(told.len(), 2, "each key has its call, and all with that key are told of it: {told:?}");
+        assert_eq!(
+            outcome.len(),
+            2,
+            "each key has its call, and all with that key are told of it: {outcome:?}"
+        );
     });
     assert_eq!(lines(&home), ["keyed", "keyed"]);
-    // A key that was used stands for its call, also later and with nobody to approve.
+    // A key that was used stands for its call, also later and without an approver.
     let body = json!({ "tool": "test__count", "arguments": line("keyed"), "idempotencyKey": "a" });
     let again = call(&server, None, &body);
     assert_eq!((again.status, &again.json()["result"]["counted"]), (200, &json!("keyed")), "{again:?}");

@@ -1,19 +1,19 @@
-//! Those who decide at once, and what each is told.
+//! Those who decide at once, and what each is answered.
 
 use super::super::held::{Held, text};
-use gantry_testkit::{Connection, Home};
+use gantry_testkit::{Connection, TestDir};
 use serde_json::{Value, json};
 
 /// Who says something, over HTTP.
 #[derive(Clone, Copy)]
 pub(super) enum Side<'a> {
-    /// Somebody with this key says yes or no.
+    /// An approver with this key says yes or no.
     Approver(&'a str, bool),
     /// The caller withdraws the call.
     Caller,
 }
 
-/// What one of them was told.
+/// What one of them was answered.
 #[derive(Debug)]
 pub(super) enum Word {
     /// It is theirs that stands; this is the name that it is recorded with.
@@ -67,7 +67,7 @@ impl<'a> Side<'a> {
 }
 
 /// Decides by the command line, in front of the running server.
-pub(super) fn command(home: &Home, id: &str, approved: bool) -> Word {
+pub(super) fn command(home: &TestDir, id: &str, approved: bool) -> Word {
     let verb = if approved { "approve" } else { "deny" };
     let ran = home.run(["approvals", verb, id, "--json"]);
     let shown = ran.json();

@@ -95,13 +95,13 @@ impl Receiver {
         self.inside.lock().expect("nobody panics inside").messages.clone()
     }
 
-    /// How often somebody has connected.
+    /// How many connections were opened.
     pub(super) fn connections(&self) -> usize {
         self.inside.lock().expect("nobody panics inside").connections
     }
 }
 
-/// Takes one message. Whoever is killed while sending one sends nothing that counts.
+/// Takes one message. One whose sender is killed in the middle does not count.
 fn serve(stream: TcpStream, inside: &Mutex<Inside>) {
     let mut reader = BufReader::new(stream);
     let (mut headers, mut line) = (HashMap::new(), String::new());

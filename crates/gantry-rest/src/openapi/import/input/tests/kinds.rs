@@ -167,13 +167,13 @@ fn by_lineage() -> Vec<Case> {
 fn rst_2_kinds_refuse_nothing() {
     for (what, version, body, schemas, values) in by_property().into_iter().chain(by_lineage()) {
         let operation = with_body(version, &body, &schemas);
-        let told = operation.input_schema.value();
-        let schema = Schema::compile(&told).unwrap();
+        let outcome = operation.input_schema.value();
+        let schema = Schema::compile(&outcome).unwrap();
         assert_eq!(arguments(&operation), ["body!"], "{what}");
         for value in values {
-            assert!(schema.check(&json!({"body": value})).is_ok(), "{what}: {value} should fit {told}");
+            assert!(schema.check(&json!({"body": value})).is_ok(), "{what}: {value} should fit {outcome}");
         }
-        assert!(schema.check(&json!({"body": 5})).is_err(), "{what}: {told}");
+        assert!(schema.check(&json!({"body": 5})).is_err(), "{what}: {outcome}");
     }
 }
 
@@ -208,10 +208,10 @@ fn rst_3_a_tool_is_the_same_beside_any_others() {
         ..ImportOptions::default()
     };
     for name in ["a", "b"] {
-        let told = tool(&two("a", "b"), &all, name);
-        assert_eq!(told, tool(&two("b", "a"), &all, name));
-        assert_eq!(told, tool(&two("a", "b"), &alone(name), name));
-        let description = told["properties"]["body"]["description"].as_str();
+        let outcome = tool(&two("a", "b"), &all, name);
+        assert_eq!(outcome, tool(&two("b", "a"), &all, name));
+        assert_eq!(outcome, tool(&two("a", "b"), &alone(name), name));
+        let description = outcome["properties"]["body"]["description"].as_str();
         assert_eq!(description, Some("`kind` tells the kind: cat, dog."));
     }
 }
