@@ -17,7 +17,7 @@ mod transport;
 mod wire;
 
 pub use options::{Era, Kind, Options};
-pub use process::Faulty;
+pub use process::{Faulty, entry};
 pub use tools::special::POISON;
 pub use tools::{COLLIDING, LONG_NAME, RESERVED};
 

@@ -1,4 +1,4 @@
-//! What the tests stand on: a home for one Gantry, a test Gantry with misbehaving tools, small clients, servers.
+//! What the tests share: a folder for one Gantry, a test Gantry with misbehaving tools, small clients, servers.
 //!
 //! The program under test is always the real one, as a process of its own. The test Gantry (`src/bin/test-gantry.rs`)
 //! is that same program with one more provider, for misbehaviour that no real tool shows.
@@ -20,6 +20,7 @@ pub mod fixture;
 pub mod git_server;
 pub mod process;
 pub mod provider;
+pub mod random;
 pub mod real_servers;
 pub mod server;
 pub mod test_dir;
@@ -28,14 +29,35 @@ pub mod tls;
 
 pub use connection::Connection;
 pub use echo::Echo;
+pub use random::Random;
 pub use server::Server;
 pub use test_dir::{CommandOutput, TestDir};
 pub use test_server::TestServer;
+
+use serde_json::Value;
 
 /// Whether the long forms of the crash, fault and load tests are to run.
 #[must_use]
 pub fn long() -> bool {
     std::env::var_os("GANTRY_TEST_LONG").is_some()
+}
+
+/// A configuration entry with more keys, or other ones.
+#[must_use]
+pub fn with(mut entry: Value, more: &Value) -> Value {
+    for (key, value) in more.as_object().expect("keys") {
+        entry[key] = value.clone();
+    }
+    entry
+}
+
+/// The code and the message of a reply that is an error.
+#[must_use]
+#[track_caller]
+pub fn failed(reply: &Value) -> (String, String) {
+    assert_eq!(reply["ok"], false, "{reply}");
+    let field = |name: &str| reply["error"][name].as_str().expect("a text").to_owned();
+    (field("code"), field("message"))
 }
 
 /// The tools that Gantry has without a configuration, by name.

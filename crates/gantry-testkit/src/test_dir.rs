@@ -132,6 +132,13 @@ impl TestDir {
         std::fs::read_to_string(self.path().join(name)).expect("the file")
     }
 
+    /// The lines of a file; none while there is no such file.
+    #[must_use]
+    pub fn lines(&self, name: &str) -> Vec<String> {
+        let text = std::fs::read_to_string(self.path().join(name)).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+
     /// The path of the program under test.
     #[must_use]
     pub fn executable(&self) -> PathBuf {

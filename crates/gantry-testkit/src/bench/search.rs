@@ -5,6 +5,7 @@
 use super::in_process::{InProcess, folder};
 use super::report::{Figures, Table, percentiles, timed_for};
 use super::{ROUNDS, Section, progress};
+use crate::Random;
 use anyhow::{Context as _, Result, ensure};
 use gantry_tools::builtin::BuiltinProvider;
 use gantry_tools::options::SearchOptions;
@@ -123,7 +124,7 @@ fn write_tree(root: &Path) -> Result<()> {
         if n % PER_FOLDER == 0 {
             fs::create_dir_all(&path)?;
         }
-        let name = format!("{}_{n}.rs", random.word());
+        let name = format!("{}_{n}.rs", any_word(&mut random));
         fs::write(path.join(name), source_file(&mut random, n)?).context("cannot write the tree")?;
     }
     Ok(())
@@ -131,14 +132,14 @@ fn write_tree(root: &Path) -> Result<()> {
 
 /// A file of some functions, 3.6 KB on average.
 fn source_file(random: &mut Random, n: usize) -> Result<String> {
-    let mut text = format!("//! The {} of the {}.\n\n", random.word(), random.word());
-    for _ in 0..6 + random.below(13) {
-        let mut kind = random.word() + &random.word();
+    let mut text = format!("//! The {} of the {}.\n\n", any_word(random), any_word(random));
+    for _ in 0..6 + random.index(13) {
+        let mut kind = any_word(random) + &any_word(random);
         kind[..1].make_ascii_uppercase();
-        writeln!(text, "pub fn {}_{}(input: &{kind}) -> Result<()> {{", random.word(), random.word())?;
-        for _ in 0..3 + random.below(8) {
-            let [to, from, with] = [random.word(), random.word(), random.word()];
-            writeln!(text, "    let {to} = {from}.{with}({});", random.below(1000))?;
+        writeln!(text, "pub fn {}_{}(input: &{kind}) -> Result<()> {{", any_word(random), any_word(random))?;
+        for _ in 0..3 + random.index(8) {
+            let [to, from, with] = [any_word(random), any_word(random), any_word(random)];
+            writeln!(text, "    let {to} = {from}.{with}({});", random.index(1000))?;
         }
         text.push_str("    Ok(())\n}\n\n");
     }
@@ -163,20 +164,8 @@ fn word(mut n: usize) -> String {
     word
 }
 
-/// Numbers that look random and are the same every time.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % limit as u64) as usize
-    }
-
-    /// A word: few are common, most are rare.
-    fn word(&mut self) -> String {
-        let even = self.below(1_000_000) as f64 / 1_000_000.0;
-        word((WORDS as f64).powf(even) as usize)
-    }
+/// A word: few are common, most are rare.
+fn any_word(random: &mut Random) -> String {
+    let even = random.index(1_000_000) as f64 / 1_000_000.0;
+    word((WORDS as f64).powf(even) as usize)
 }

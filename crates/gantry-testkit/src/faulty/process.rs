@@ -3,6 +3,7 @@
 use super::options::Kind;
 use crate::process::ChildGuard;
 use crate::test_dir::executable;
+use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -15,6 +16,12 @@ pub struct Faulty {
     pub url: String,
     /// Where it listens.
     pub address: SocketAddr,
+}
+
+/// The configuration of a faulty server on stdio with these arguments.
+#[must_use]
+pub fn entry(args: &[&str]) -> Value {
+    json!({ "command": Faulty::program(), "args": args })
 }
 
 impl Faulty {

@@ -19,10 +19,10 @@ mod mistakes;
 mod transports;
 
 use crate::passthrough::Door;
-use gantry_testkit::faulty::Faulty;
+use gantry_testkit::faulty::entry as faulty;
 use gantry_testkit::real_servers::{self, Ready};
 use gantry_testkit::server::{Answer, send};
-use gantry_testkit::{Server, TestDir};
+use gantry_testkit::{Server, TestDir, with};
 use serde_json::{Value, json};
 
 /// A Gantry with agents, serving.
@@ -142,19 +142,6 @@ impl Site {
 /// Where MCP clients of an agent connect.
 fn path(agent: &str) -> String {
     format!("/mcp/default/agents/{agent}")
-}
-
-/// Our own server on stdio, run like this.
-fn faulty(args: &[&str]) -> Value {
-    json!({ "command": Faulty::program(), "args": args })
-}
-
-/// An entry with more keys, or other ones.
-fn with(mut entry: Value, more: &Value) -> Value {
-    for (key, value) in more.as_object().expect("keys") {
-        entry[key] = value.clone();
-    }
-    entry
 }
 
 /// A server that others wrote, ready to start in a home. On a busy machine some take long.

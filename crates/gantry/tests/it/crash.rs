@@ -1,6 +1,6 @@
 //! Ends of the process: killed at any moment under load, asked to stop, started twice on one folder.
 
-use gantry_testkit::{Connection, Server, TestDir, long};
+use gantry_testkit::{Connection, Random, Server, TestDir, long};
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
@@ -20,18 +20,6 @@ const MICROSECONDS_AFTER: u64 = 20_000;
 
 /// Rows that one page of the audit log has; more than one round can make.
 const ROUND_ROWS: usize = 1000;
-
-/// Pseudo-random numbers (xorshift), the same in every run, so that a failure can be repeated.
-struct Moments(u64);
-
-impl Moments {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % limit
-    }
-}
 
 /// What the clients of one round heard: the id of each answered write, by its text.
 #[derive(Default)]
@@ -60,7 +48,7 @@ fn client(address: SocketAddr, name: &str, answered: &AtomicUsize) -> Heard {
 }
 
 /// Puts a server under load and kills it at a moment of its own.
-fn round(home: &TestDir, n: usize, moments: &mut Moments) -> Heard {
+fn round(home: &TestDir, n: usize, moments: &mut Random) -> Heard {
     let server = home.serve();
     let (address, answered) = (server.address, AtomicUsize::new(0));
     let (answers, after) = (moments.below(ANSWERS_BEFORE), moments.below(MICROSECONDS_AFTER));
@@ -132,7 +120,7 @@ fn examine(home: &TestDir, n: usize, heard: &Heard) -> usize {
 }
 
 /// Kills one home again and again, and returns how many calls were answered and how many are of unknown outcome.
-fn many_lives(moments: &mut Moments) -> (usize, usize) {
+fn many_lives(moments: &mut Random) -> (usize, usize) {
     let home = TestDir::with_test_tools();
     let (mut answered, mut unknown) = (0, 0);
     for n in 0..KILLS {
@@ -156,7 +144,7 @@ fn many_lives(moments: &mut Moments) -> (usize, usize) {
 
 #[test]
 fn cal_16_heavy_after_a_kill_at_any_moment_each_call_is_complete_absent_or_of_unknown_outcome() {
-    let mut moments = Moments(0x9E37_79B9_7F4A_7C15);
+    let mut moments = Random(0x9E37_79B9_7F4A_7C15);
     let (mut answered, mut unknown) = (0, 0);
     for _ in 0..if long() { 10 } else { 1 } {
         let (more_answered, more_unknown) = many_lives(&mut moments);

@@ -109,8 +109,7 @@ impl Rig {
 
     /// What a server wrote down.
     fn journal(&self, name: &str) -> Vec<String> {
-        let text = std::fs::read_to_string(self.home.path().join(journal(name))).unwrap_or_default();
-        text.lines().map(str::to_owned).collect()
+        self.home.lines(&journal(name))
     }
 
     /// Waits until a server has written this down.

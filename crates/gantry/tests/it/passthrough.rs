@@ -21,7 +21,7 @@ pub(crate) use doors::Door;
 pub(crate) use talk::{LEGACY, Talk, elements, in_order, members, names, parsed, raw, text, without};
 
 use gantry_testkit::faulty::Faulty;
-use gantry_testkit::{Server, TestDir};
+use gantry_testkit::{Server, TestDir, with};
 use serde_json::{Value, json};
 
 /// The file in the home that servers write down what really happened in.
@@ -91,8 +91,7 @@ impl Rig {
 
     /// The lines of the journal so far.
     fn journal(&self) -> Vec<String> {
-        let text = std::fs::read_to_string(self.home.path().join(JOURNAL)).unwrap_or_default();
-        text.lines().map(str::to_owned).collect()
+        self.home.lines(JOURNAL)
     }
 }
 
@@ -100,12 +99,4 @@ impl Rig {
 fn faulty(args: &[&str]) -> Value {
     let args = [&["--journal", JOURNAL], args].concat();
     json!({ "command": Faulty::program(), "args": args })
-}
-
-/// An entry with more keys, or other ones.
-fn with(mut entry: Value, more: &Value) -> Value {
-    for (key, value) in more.as_object().expect("keys") {
-        entry[key] = value.clone();
-    }
-    entry
 }

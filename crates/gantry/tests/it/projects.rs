@@ -9,7 +9,9 @@ mod pool;
 
 use crate::passthrough::Talk;
 use gantry_testkit::faulty::Faulty;
+pub(crate) use gantry_testkit::faulty::entry as faulty;
 use gantry_testkit::server::{Answer, send};
+pub(crate) use gantry_testkit::with;
 use gantry_testkit::{Server, TestDir};
 use http::Method;
 use serde_json::{Value, json};
@@ -18,11 +20,6 @@ use serde_json::{Value, json};
 pub(crate) struct Site {
     pub(crate) server: Server,
     pub(crate) home: TestDir,
-}
-
-/// A server on stdio that is run like this.
-pub(crate) fn faulty(args: &[&str]) -> Value {
-    json!({ "command": Faulty::program(), "args": args })
 }
 
 /// The same, which knows who it is: its tool `env` tells.
@@ -34,14 +31,6 @@ pub(crate) fn named(who: &str) -> Value {
 pub(crate) fn heard_in(file: &str, who: &str) -> Value {
     let env = json!({ "FAULTY": Faulty::program(), "WHO": who });
     json!({ "command": "sh", "args": ["-c", "tee -a \"$0\" | $FAULTY", file], "env": env })
-}
-
-/// An entry with more keys, or other ones.
-pub(crate) fn with(mut entry: Value, more: &Value) -> Value {
-    for (key, value) in more.as_object().expect("keys") {
-        entry[key] = value.clone();
-    }
-    entry
 }
 
 /// Two projects, each with a workspace and a server `s` of its own.

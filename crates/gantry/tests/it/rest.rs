@@ -23,7 +23,7 @@ mod streams;
 mod wire;
 
 use crate::passthrough::{Door, Talk};
-use gantry_testkit::{CommandOutput, Echo, Server, TestDir};
+use gantry_testkit::{CommandOutput, Echo, Server, TestDir, failed, with};
 use serde_json::{Value, json};
 
 /// A Gantry that serves, and a service on this machine that it may reach.
@@ -140,14 +140,6 @@ fn rest_tools(listing: &Value) -> Vec<String> {
     names
 }
 
-/// The code and the message of a reply that is an error.
-#[track_caller]
-fn failed(reply: &Value) -> (String, String) {
-    assert_eq!(reply["ok"], false, "{reply}");
-    let field = |name: &str| reply["error"][name].as_str().expect("a text").to_owned();
-    (field("code"), field("message"))
-}
-
 /// A document of version 3.1 with these paths.
 fn document(paths: &Value) -> Value {
     json!({ "openapi": "3.1.0", "info": { "title": "Test", "version": "1" }, "paths": paths })
@@ -169,14 +161,6 @@ fn with_bodies(bodies: &[(&str, &str, Value)]) -> Value {
 /// An operation without parameters.
 fn operation(id: &str) -> Value {
     json!({ "operationId": id, "responses": { "200": { "description": "done" } } })
-}
-
-/// An entry with more keys, or other ones.
-fn with(mut entry: Value, more: &Value) -> Value {
-    for (key, value) in more.as_object().expect("keys") {
-        entry[key] = value.clone();
-    }
-    entry
 }
 
 /// `gantry openapi inspect` on a file of the home, with more arguments.

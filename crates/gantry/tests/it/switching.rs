@@ -268,8 +268,7 @@ impl Stage {
 
     /// The lines of the journal so far.
     fn journal(&self) -> Vec<String> {
-        let text = std::fs::read_to_string(self.home.path().join(JOURNAL)).unwrap_or_default();
-        text.lines().map(str::to_owned).collect()
+        self.home.lines(JOURNAL)
     }
 
     /// Waits until Gantry has said something with this in it.

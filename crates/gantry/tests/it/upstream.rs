@@ -24,7 +24,7 @@ mod trace;
 
 use gantry_testkit::faulty::Faulty;
 use gantry_testkit::server::{Answer, send};
-use gantry_testkit::{Server, TestDir};
+use gantry_testkit::{Server, TestDir, with};
 use http::Method;
 use serde_json::{Value, json};
 use std::fs;
@@ -58,14 +58,6 @@ fn journalling(args: &[&str]) -> Value {
 /// A server behind this address.
 fn remote(kind: &str, url: &str) -> Value {
     json!({ "type": kind, "url": url })
-}
-
-/// An entry with more keys, or other ones.
-fn with(mut entry: Value, more: &Value) -> Value {
-    for (key, value) in more.as_object().expect("keys") {
-        entry[key] = value.clone();
-    }
-    entry
 }
 
 /// A server that a shell starts: `$FAULTY` is the program, `$0` what follows the script.
@@ -210,8 +202,7 @@ impl Rig {
 
     /// The lines of the journal so far.
     fn journal(&self) -> Vec<String> {
-        let text = fs::read_to_string(self.home.path().join(JOURNAL)).unwrap_or_default();
-        text.lines().map(str::to_owned).collect()
+        self.home.lines(JOURNAL)
     }
 
     /// The most memory that Gantry ever had, in KiB.

@@ -7,7 +7,7 @@ mod search;
 mod site;
 
 use gantry_core::schema::Schema;
-use gantry_testkit::TestDir;
+use gantry_testkit::{TestDir, failed};
 use serde_json::{Value, json};
 
 /// A home whose allow-list is this, and which may reach this machine.
@@ -25,14 +25,6 @@ fn done(home: &TestDir, tool: &str, arguments: &Value) -> Value {
     let result = reply["result"].take();
     Schema::compile(&spec["outputSchema"]).expect("a schema").check(&result).expect("a result that fits");
     result
-}
-
-/// The code and the message of a call that failed.
-#[track_caller]
-fn failed(reply: &Value) -> (String, String) {
-    assert_eq!(reply["ok"], false, "{reply}");
-    let field = |name: &str| reply["error"][name].as_str().expect("a text").to_owned();
-    (field("code"), field("message"))
 }
 
 #[test]

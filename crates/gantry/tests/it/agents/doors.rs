@@ -5,7 +5,7 @@
 
 use super::{Site, faulty, path, with};
 use crate::passthrough::{Door, Talk};
-use gantry_testkit::{Connection, TestDir};
+use gantry_testkit::{Connection, Random, TestDir};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
@@ -23,27 +23,10 @@ const N_OTHERS: usize = 25;
 /// Arguments that no tool takes.
 const NOTHING: &str = "{}";
 
-/// Numbers that follow from a seed (SplitMix64).
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        usize::try_from((z ^ (z >> 31)) % sides as u64).expect("it is small")
-    }
-
-    fn pick<'a, T>(&mut self, all: &'a [T]) -> &'a T {
-        &all[self.roll(all.len())]
-    }
-
-    /// Some of these, up to so many.
-    fn some<T>(&mut self, most: usize, mut one: impl FnMut(&mut Self) -> T) -> Vec<T> {
-        let n = self.roll(most + 1);
-        (0..n).map(|_| one(self)).collect()
-    }
+/// Some of these, up to so many.
+fn some<T>(random: &mut Random, most: usize, mut one: impl FnMut(&mut Random) -> T) -> Vec<T> {
+    let n = random.index(most + 1);
+    (0..n).map(|_| one(random)).collect()
 }
 
 /// A text that may mean a tool: how it is written, and the displayed name of the tool.
@@ -92,13 +75,13 @@ fn spellings(site: &Site) -> Vec<Spelling> {
 }
 
 /// A name or a glob.
-fn pattern(dice: &mut Dice, names: &[Spelling]) -> String {
-    let name = &dice.pick(names).text;
+fn pattern(random: &mut Random, names: &[Spelling]) -> String {
+    let name = &random.pick(names).text;
     let letters: Vec<char> = name.chars().collect();
-    let cut = 1 + dice.roll(letters.len());
-    match dice.roll(8) {
-        0 => format!("{}__*", dice.pick(&PROVIDERS)),
-        1 => format!("@{}/*", dice.pick(&PROVIDERS)),
+    let cut = 1 + random.index(letters.len());
+    match random.index(8) {
+        0 => format!("{}__*", random.pick(&PROVIDERS)),
+        1 => format!("@{}/*", random.pick(&PROVIDERS)),
         2 => letters[..cut].iter().chain(&['*']).collect(),
         3 => ['*'].iter().chain(&letters[cut - 1..]).collect(),
         4 => letters[..cut - 1].iter().chain(&['?']).chain(&letters[cut..]).collect(),
@@ -107,29 +90,32 @@ fn pattern(dice: &mut Dice, names: &[Spelling]) -> String {
 }
 
 /// An agent, somehow.
-fn agent(dice: &mut Dice, names: &[Spelling]) -> Value {
-    if dice.roll(3) == 0 {
-        return json!({ "tools": dice.some(8, |dice| pattern(dice, names)) });
+fn agent(random: &mut Random, names: &[Spelling]) -> Value {
+    if random.index(3) == 0 {
+        return json!({ "tools": some(random, 8, |random| pattern(random, names)) });
     }
-    let mut uses = dice.some(6, |dice| pattern(dice, names));
-    uses.extend(dice.some(3, |dice| (*dice.pick(&PROVIDERS)).to_owned()));
-    if dice.roll(4) == 0 {
+    let mut uses = some(random, 6, |random| pattern(random, names));
+    uses.extend(some(random, 3, |random| (*random.pick(&PROVIDERS)).to_owned()));
+    if random.index(4) == 0 {
         uses.push("*".into());
     }
-    let aliases = dice.some(5, |dice| {
+    let aliases = some(random, 5, |random| {
         let is_name = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
-        let taken = &dice.pick(names).text;
-        let alias =
-            if dice.roll(4) == 0 && is_name(taken) { taken.clone() } else { format!("al_{}", dice.roll(6)) };
-        (alias, json!(dice.pick(names).text))
+        let taken = &random.pick(names).text;
+        let alias = if random.index(4) == 0 && is_name(taken) {
+            taken.clone()
+        } else {
+            format!("al_{}", random.index(6))
+        };
+        (alias, json!(random.pick(names).text))
     });
-    let mut allowed = dice.some(6, |dice| pattern(dice, names));
-    allowed.extend(aliases.iter().filter(|_| dice.roll(2) == 0).map(|(alias, _)| alias.clone()));
-    if dice.roll(3) == 0 {
+    let mut allowed = some(random, 6, |random| pattern(random, names));
+    allowed.extend(aliases.iter().filter(|_| random.index(2) == 0).map(|(alias, _)| alias.clone()));
+    if random.index(3) == 0 {
         allowed.push("al_*".into());
     }
     let mut tools = json!({ "use": uses, "aliases": aliases.into_iter().collect::<Map<_, _>>() });
-    if dice.roll(3) > 0 {
+    if random.index(3) > 0 {
         tools["allowed"] = json!(allowed);
     }
     json!({ "tools": tools })
@@ -164,7 +150,7 @@ struct Trial {
     site: Site,
     spellings: Vec<Spelling>,
     agents: Value,
-    dice: Dice,
+    random: Random,
     seed: u64,
 }
 
@@ -174,10 +160,10 @@ impl Trial {
         let fixed = json!({ "top": {}, "middle": { "tools": ["spawn_agents"] } });
         let site = Site::at(home.config(&configuration(&fixed).to_string()));
         let mut spellings = spellings(&site);
-        let mut dice = Dice(seed);
+        let mut random = Random(seed);
         let mut agents = fixed;
         for n in 0..N_AGENTS {
-            agents[format!("a{n}")] = agent(&mut dice, &spellings);
+            agents[format!("a{n}")] = agent(&mut random, &spellings);
         }
         site.reload(&configuration(&agents));
         // Aliases, of any agent, and what no agent has.
@@ -187,7 +173,7 @@ impl Trial {
         {
             spellings.push(Spelling { text: text.into(), tool: String::new() });
         }
-        Self { site, spellings, agents, dice, seed }
+        Self { site, spellings, agents, random, seed }
     }
 
     /// Where a reader of a failure has to look.
@@ -208,7 +194,7 @@ impl Trial {
     fn sample(&mut self, shown: &Shown) -> Vec<Spelling> {
         let (mut own, others): (Vec<_>, Vec<_>) =
             self.spellings.iter().cloned().partition(|spelling| shown.has(spelling));
-        own.extend((0..N_OTHERS).map(|_| self.dice.pick(&others).clone()));
+        own.extend((0..N_OTHERS).map(|_| self.random.pick(&others).clone()));
         own
     }
 

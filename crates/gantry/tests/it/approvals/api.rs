@@ -38,8 +38,7 @@ pub(super) fn count(text: &str) -> Value {
 
 /// The lines that were counted.
 pub(super) fn counted(home: &TestDir) -> Vec<String> {
-    let text = std::fs::read_to_string(home.path().join("counted")).unwrap_or_default();
-    text.lines().map(str::to_owned).collect()
+    home.lines("counted")
 }
 
 pub(super) fn get(who: &LocalServer, path: &str) -> Answer {

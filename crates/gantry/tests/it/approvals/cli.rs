@@ -47,8 +47,7 @@ fn held(home: &TestDir, text: &str) -> String {
 
 /// The lines that were counted so far.
 fn counted(home: &TestDir) -> Vec<String> {
-    let text = std::fs::read_to_string(home.path().join("counted")).unwrap_or_default();
-    text.lines().map(str::to_owned).collect()
+    home.lines("counted")
 }
 
 /// Everything about a request.

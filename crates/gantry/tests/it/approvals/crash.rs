@@ -13,7 +13,7 @@ mod trial;
 use super::held::{Held, all, approve, decide, hold, is_over, key, line, over, text, verified};
 use book::Book;
 use cast::{Life, approver, caller};
-use gantry_testkit::{Server, TestDir, long};
+use gantry_testkit::{Random, Server, TestDir, long};
 use serde_json::json;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -38,24 +38,6 @@ projects:
   brief: { workspace: ., approvals: { requiresApprovalTools: [test__count], approvalTimeoutMs: 60 } }
   timed: { workspace: ., approvals: { toolSpecificDelays: { test__count: 100 } } }
 ";
-
-/// Pseudo-random numbers (xorshift), so that the choices of a run can be repeated.
-#[derive(Debug, Clone)]
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % limit
-    }
-
-    /// Dice for another thread.
-    fn another(&mut self) -> Self {
-        Self(self.below(u64::MAX) | 1)
-    }
-}
 
 /// When the server ends.
 #[derive(Debug, Clone, Copy)]
@@ -92,7 +74,7 @@ const MOMENTS: [Moment; 9] = [
 
 impl Moment {
     /// Waits for it.
-    fn wait(self, cycle: usize, life: &Life<'_>, home: &TestDir, server: &Server, dice: &mut Dice) {
+    fn wait(self, cycle: usize, life: &Life<'_>, home: &TestDir, server: &Server, dice: &mut Random) {
         let begun = Instant::now();
         let until = |reached: &dyn Fn() -> bool| {
             while !reached() && begun.elapsed() < LATEST {
@@ -135,7 +117,7 @@ fn ask(life: &Life<'_>, server: &Server, text: &str) -> Held {
 }
 
 /// Gets a slow call approved, and waits until it runs.
-fn execute(cycle: usize, life: &Life<'_>, home: &TestDir, server: &Server, dice: &mut Dice) {
+fn execute(cycle: usize, life: &Life<'_>, home: &TestDir, server: &Server, dice: &mut Random) {
     let file = format!("slow-c{cycle}");
     life.book.begin(&file);
     let arguments = json!({ "file": file, "ms": 20 + dice.below(200) });
@@ -165,7 +147,7 @@ fn send_unread(server: &Server, path: &str, body: &str) {
 }
 
 /// One life of the server, from its start to its sudden end.
-fn cycle(home: &TestDir, cycle: usize, book: &Book, keys: &[String], dice: &mut Dice) {
+fn cycle(home: &TestDir, cycle: usize, book: &Book, keys: &[String], dice: &mut Random) {
     let server = home.serve();
     let life = Life::new(server.address, book);
     let moment = MOMENTS[cycle % MOMENTS.len()];
@@ -215,7 +197,7 @@ fn apr_4_heavy_killed_at_any_moment_no_approved_call_is_lost_and_none_runs_twice
         let server = home.serve();
         (0..APPROVERS).map(|n| key(&server, "approver", &format!("approver-{n}"), &json!({}))).collect()
     };
-    let (mut dice, book) = (Dice(seed | 1), Book::default());
+    let (mut dice, book) = (Random(seed | 1), Book::default());
     for n in 0..cycles {
         cycle(&home, n, &book, &keys, &mut dice);
     }

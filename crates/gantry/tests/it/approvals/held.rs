@@ -49,8 +49,7 @@ pub(super) fn line(text: &str) -> Value {
 
 /// The lines that were counted.
 pub(super) fn lines(home: &TestDir) -> Vec<String> {
-    let text = std::fs::read_to_string(home.path().join("counted")).unwrap_or_default();
-    text.lines().map(str::to_owned).collect()
+    home.lines("counted")
 }
 
 /// A request with a key, or without one.

@@ -3,7 +3,7 @@
 
 use super::run;
 use gantry_testkit::TestDir;
-use gantry_testkit::faulty::Faulty;
+use gantry_testkit::faulty::entry as faulty;
 use serde_json::{Value, json};
 
 /// A program that is not there.
@@ -11,10 +11,6 @@ const MISSING_PROGRAM: &str = "gantry-no-such-program";
 
 fn servers(home: &TestDir, servers: &Value) {
     home.write("gantry.yaml", &json!({ "mcpServers": servers }).to_string());
-}
-
-fn faulty(args: &[&str]) -> Value {
-    json!({ "command": Faulty::program(), "args": args })
 }
 
 /// A home in which `f` is pinned as it is.

@@ -1,7 +1,7 @@
 //! `gantry servers`: a table that loses nothing, and changes that say what to do next.
 
 use super::run;
-use gantry_testkit::faulty::Faulty;
+use gantry_testkit::faulty::entry as faulty;
 use gantry_testkit::{CommandOutput, TestDir};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
@@ -18,11 +18,6 @@ const MISSING_PROGRAM: &str = "gantry-no-such-program";
 /// A home with these servers.
 fn home(servers: &Value) -> TestDir {
     TestDir::new().config(&json!({ "mcpServers": servers }).to_string())
-}
-
-/// A server that works, run like this.
-fn faulty(args: &[&str]) -> Value {
-    json!({ "command": Faulty::program(), "args": args })
 }
 
 /// A server whose variable is not set, behind words that push its name far to the right.

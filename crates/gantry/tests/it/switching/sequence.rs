@@ -3,7 +3,7 @@
 use super::{Stage, faulty, remote};
 use crate::results::mcp_tools;
 use gantry_testkit::faulty::{Faulty, Kind};
-use gantry_testkit::{long, process};
+use gantry_testkit::{Random, long, process};
 use serde_json::json;
 
 /// Switches in one sequence.
@@ -28,18 +28,6 @@ const AGENTS: [Row; 4] = [
 /// The names that are another name of a tool that is listed too.
 const ALIASES: [&str; 2] = ["read", "whoami"];
 
-/// A small generator of numbers that is the same in every run.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 % sides as u64).expect("a small number")
-    }
-}
-
 #[test]
 fn pol_8_after_each_of_many_switches_the_tools_are_those_of_the_agents_definition() {
     let socket = Faulty::start(Kind::Tcp, &[]);
@@ -56,10 +44,10 @@ fn pol_8_after_each_of_many_switches_the_tools_are_those_of_the_agents_definitio
             "second": { "tools": { "use": ["s2"], "allowed": ["whoami"], "aliases": { "whoami": "@s2/only-second" } } },
         },
     }));
-    let mut dice = Dice(0x5DEE_CE66_D1CE_4E5B);
+    let mut random = Random(0x5DEE_CE66_D1CE_4E5B);
     let mut path = Vec::new();
     for _ in 0..if long() { SWITCHES_LONG } else { SWITCHES } {
-        let (agent, tools, servers, marks) = AGENTS[dice.roll(AGENTS.len())];
+        let (agent, tools, servers, marks) = AGENTS[random.index(AGENTS.len())];
         path.push(agent);
         let switched = stage.activate(agent);
         assert_eq!(stage.tools(), tools, "{path:?}");

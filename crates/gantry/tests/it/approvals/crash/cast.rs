@@ -1,9 +1,9 @@
 //! Those who work while the server is killed: they go on until their connection breaks.
 
 use super::super::held::{Held, is_over, line, text};
-use super::Dice;
 use super::book::{self, Book};
 use gantry_testkit::Connection;
+use gantry_testkit::Random;
 use gantry_testkit::server::Answer;
 use serde_json::{Value, json};
 use std::io;
@@ -38,7 +38,7 @@ impl<'a> Life<'a> {
 }
 
 /// Makes calls, withdraws some, and comes back for the outcome of others.
-pub(super) fn caller(life: &Life<'_>, name: &str, mut dice: Dice) {
+pub(super) fn caller(life: &Life<'_>, name: &str, mut dice: Random) {
     let Ok(mut connection) = Connection::open(life.address) else { return };
     let mut mine = Vec::new();
     for n in 0..CALLS {
@@ -65,7 +65,7 @@ pub(super) fn caller(life: &Life<'_>, name: &str, mut dice: Dice) {
 }
 
 /// Makes a call that has to wait for one thing or another; nothing if the server is gone or going.
-fn request(connection: &mut Connection, text: &str, dice: &mut Dice) -> Option<Held> {
+fn request(connection: &mut Connection, text: &str, dice: &mut Random) -> Option<Held> {
     let project = ["default", "default", "later", "brief", "timed"][dice.below(5) as usize];
     let body = json!({ "project": project, "tool": "test__count", "arguments": line(text) });
     let answer = post(connection, "/api/v1/calls", None, &body).ok()?;
@@ -93,12 +93,12 @@ fn look(life: &Life<'_>, connection: &mut Connection, (text, held): &(String, He
 }
 
 /// Says yes and no to what waits, also to what was left from earlier lives.
-pub(super) fn approver(life: &Life<'_>, key: &str, mut dice: Dice) {
+pub(super) fn approver(life: &Life<'_>, key: &str, mut dice: Random) {
     let Ok(mut connection) = Connection::open(life.address) else { return };
     while decide_one(life, &mut connection, key, &mut dice).is_ok() {}
 }
 
-fn decide_one(life: &Life<'_>, connection: &mut Connection, key: &str, dice: &mut Dice) -> io::Result<()> {
+fn decide_one(life: &Life<'_>, connection: &mut Connection, key: &str, dice: &mut Random) -> io::Result<()> {
     // What waits for its time alone can only be stopped.
     let stops = dice.below(8) == 0;
     let path = if stops {

@@ -36,8 +36,7 @@ fn program() -> Value {
 }
 
 fn journal(home: &TestDir) -> Vec<String> {
-    let text = std::fs::read_to_string(home.path().join("journal.txt")).unwrap_or_default();
-    text.lines().map(str::to_owned).collect()
+    home.lines("journal.txt")
 }
 
 #[track_caller]
