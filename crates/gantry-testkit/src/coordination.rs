@@ -79,10 +79,7 @@ impl Provider for Coordination {
 
     fn tools(&self) -> Vec<ToolSpec> {
         // What agents that are started do has effects; to list them has none.
-        vec![
-            tool("spawn_agents", Some(false), json!({})),
-            tool("list_available_agents", Some(true), json!({})),
-        ]
+        vec![tool("spawn_agents", false, ""), tool("list_available_agents", true, "")]
     }
 
     fn execute<'a>(

@@ -7,9 +7,25 @@ use gantry_core::{CallRequest, Permit};
 use gantry_provider::{BoxFuture, CallContext, Provider, RawOutput};
 use gantry_runtime::PipelineContext;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::io::Write as _;
 use std::time::Duration;
+
+/// The tools: a name, whether it only reads, and its arguments.
+const TOOLS: [(&str, bool, &str); 12] = [
+    ("noop", true, ""),
+    ("noop_write", false, ""),
+    ("echo", true, "text:string"),
+    ("sleep", true, "ms:integer"),
+    ("slow-write", false, "ms:integer file:string"),
+    ("flood", true, "bytes:integer"),
+    ("fail", true, "text:string"),
+    ("panic", true, ""),
+    ("count", false, "file:string text:string"),
+    ("tick", true, "file:string ms:integer"),
+    ("nested", true, "tool:string arguments:"),
+    ("login", true, "user:string password:string"),
+];
 
 /// The provider `test`.
 #[derive(Debug)]
@@ -49,37 +65,15 @@ impl Provider for TestTools {
     }
 
     fn tools(&self) -> Vec<ToolSpec> {
-        let mut tools = vec![
-            tool("noop", Some(true), json!({})),
-            tool("noop_write", Some(false), json!({})),
-            tool("echo", Some(true), json!({ "text": { "type": "string" } })),
-            tool("sleep", Some(true), json!({ "ms": { "type": "integer" } })),
-            tool(
-                "slow-write",
-                Some(false),
-                json!({ "ms": { "type": "integer" }, "file": { "type": "string" } }),
-            ),
-            tool("flood", Some(true), json!({ "bytes": { "type": "integer" } })),
-            tool("fail", Some(true), json!({ "text": { "type": "string" } })),
-            tool("panic", Some(true), json!({})),
-            tool("count", Some(false), json!({ "file": { "type": "string" }, "text": { "type": "string" } })),
-            tool("tick", Some(true), json!({ "file": { "type": "string" }, "ms": { "type": "integer" } })),
-            tool("nested", Some(true), json!({ "tool": { "type": "string" }, "arguments": {} })),
-            tool(
-                "login",
-                Some(true),
-                json!({ "user": { "type": "string" }, "password": { "type": "string" } }),
-            ),
-        ];
-        let mut bad = tool("bad-schema", Some(true), json!({}));
+        let mut tools: Vec<ToolSpec> =
+            TOOLS.iter().map(|(name, read_only, arguments)| tool(name, *read_only, arguments)).collect();
+        let mut bad = tool("bad-schema", true, "");
         bad.input_schema = json!({ "type": "object", "properties": { "a": { "type": "strin" } } }).into();
         tools.push(bad);
         tools.extend((0..self.fillers).map(|n| {
-            let mut filler = tool(
-                &format!("filler_{n:05}"),
-                Some(true),
-                json!({ "text": { "type": "string", "description": "Some text" } }),
-            );
+            let mut filler = tool(&format!("filler_{n:05}"), true, "");
+            let text = json!({ "type": "string", "description": "Some text" });
+            filler.input_schema = json!({ "type": "object", "properties": { "text": text } }).into();
             filler.description =
                 "Does nothing, but takes as much room in a list as a common tool does. ".repeat(4);
             filler
@@ -166,17 +160,25 @@ pub(crate) fn fault(message: &str) -> CallFailure {
     CallFailure::without_effect(ToolError::new(ErrorCode::ExecutionError, message))
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "reads better with json!(…) in the table")]
-pub(crate) fn tool(name: &str, read_only: Option<bool>, properties: Value) -> ToolSpec {
+pub(crate) fn tool(name: &str, read_only: bool, arguments: &str) -> ToolSpec {
     ToolSpec {
         name: name.into(),
         title: None,
         description: format!("The test tool {name}"),
-        input_schema: json!({ "type": "object", "properties": properties }).into(),
+        input_schema: json!({ "type": "object", "properties": properties(arguments) }).into(),
         output_schema: None,
-        annotations: Annotations { read_only_hint: read_only, ..Annotations::default() },
+        annotations: Annotations { read_only_hint: Some(read_only), ..Annotations::default() },
         approval_rule: ApprovalRule::Never,
         raw: None,
         target: None,
     }
+}
+
+/// The properties of an input schema, each written as `name:type`; without a type any value will do.
+pub(crate) fn properties(arguments: &str) -> Map<String, Value> {
+    let property = |pair: &str| {
+        let (name, kind) = pair.split_once(':').expect("name:type");
+        (name.to_owned(), if kind.is_empty() { json!({}) } else { json!({ "type": kind }) })
+    };
+    arguments.split_whitespace().map(property).collect()
 }

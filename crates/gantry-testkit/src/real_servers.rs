@@ -15,13 +15,16 @@ pub use everything::Everything;
 use crate::TestServer;
 use axum::Router;
 use axum::routing::get;
+use serde::Deserialize;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::LazyLock;
 
 /// A server as it is installed. In its texts `{servers}`, `{folder}` and `{page}` stand for where the servers are,
 /// for the folder it was prepared in, and for the URL of a page.
-#[derive(Debug)]
+#[derive(Debug, Deserialize)]
 pub struct RealServer {
     /// A short name.
     pub id: &'static str,
@@ -29,14 +32,18 @@ pub struct RealServer {
     pub eras: Eras,
     /// How many tools it lists to a client without capabilities.
     pub n_tools: usize,
-    command: &'static [&'static str],
-    env: &'static [(&'static str, &'static str)],
+    command: Vec<String>,
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+    #[serde(default)]
     needs: Needs,
-    call: Call,
+    /// A tool, its arguments, and what its answer contains.
+    call: (String, Value, String),
 }
 
 /// The eras a server speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Eras {
     /// Up to 2025-11-25, with a handshake.
     Legacy,
@@ -45,20 +52,18 @@ pub enum Eras {
 }
 
 /// What has to be there before a server starts.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
 enum Needs {
+    #[default]
     Nothing,
     /// A file in the folder: its name and what is in it.
-    File(&'static str, &'static str),
+    File(String, String),
     /// A repository in the folder with a file that is not in it.
     Repository,
     /// A page on the web.
     Page,
 }
-
-/// A tool, its arguments as JSON text, and what its answer contains.
-#[derive(Debug, Clone, Copy)]
-struct Call(&'static str, &'static str, &'static str);
 
 /// A server that can be started; what it needs lasts as long as this.
 #[derive(Debug)]
@@ -70,7 +75,7 @@ pub struct Ready {
     /// Its arguments.
     pub args: Vec<String>,
     /// Variables that it needs beyond `PATH` and the like.
-    pub env: Vec<(&'static str, String)>,
+    pub env: BTreeMap<&'static str, String>,
     /// A tool that only reads.
     pub tool: &'static str,
     /// Arguments for it.
@@ -84,101 +89,8 @@ pub struct Ready {
 const PAGE_TEXT: &str = "the page of the test";
 
 /// Every server.
-pub const ALL: [RealServer; 8] = [
-    RealServer {
-        id: "everything",
-        eras: Eras::Legacy,
-        n_tools: 13,
-        command: &[
-            "node",
-            "{servers}/node/node_modules/@modelcontextprotocol/server-everything/dist/index.js",
-        ],
-        env: &[],
-        needs: Needs::Nothing,
-        call: Call("echo", r#"{"message":"hi"}"#, "Echo: hi"),
-    },
-    RealServer {
-        id: "filesystem",
-        eras: Eras::Legacy,
-        n_tools: 14,
-        command: &[
-            "node",
-            "{servers}/node/node_modules/@modelcontextprotocol/server-filesystem/dist/index.js",
-            "{folder}",
-        ],
-        env: &[],
-        needs: Needs::File("hello.txt", "hello from the folder"),
-        call: Call("read_text_file", r#"{"path":"{folder}/hello.txt"}"#, "hello from the folder"),
-    },
-    RealServer {
-        id: "memory",
-        eras: Eras::Legacy,
-        n_tools: 9,
-        command: &["node", "{servers}/node/node_modules/@modelcontextprotocol/server-memory/dist/index.js"],
-        env: &[("MEMORY_FILE_PATH", "{folder}/memory.jsonl")],
-        needs: Needs::File(
-            "memory.jsonl",
-            r#"{"type":"entity","name":"Ada","entityType":"person","observations":["wrote programs"]}"#,
-        ),
-        call: Call("read_graph", "{}", "wrote programs"),
-    },
-    RealServer {
-        id: "sequential-thinking",
-        eras: Eras::Legacy,
-        n_tools: 1,
-        command: &[
-            "node",
-            "{servers}/node/node_modules/@modelcontextprotocol/server-sequential-thinking/dist/index.js",
-        ],
-        env: &[],
-        needs: Needs::Nothing,
-        call: Call(
-            "sequentialthinking",
-            r#"{"thought":"one","thoughtNumber":1,"totalThoughts":1,"nextThoughtNeeded":false}"#,
-            r#""thoughtHistoryLength": 1"#,
-        ),
-    },
-    RealServer {
-        id: "time",
-        eras: Eras::Both,
-        n_tools: 2,
-        command: &["{servers}/py/bin/mcp-server-time", "--local-timezone", "UTC"],
-        env: &[],
-        needs: Needs::Nothing,
-        call: Call(
-            "convert_time",
-            r#"{"source_timezone":"UTC","time":"12:00","target_timezone":"Asia/Tokyo"}"#,
-            "T21:00:00+09:00",
-        ),
-    },
-    RealServer {
-        id: "git",
-        eras: Eras::Both,
-        n_tools: 12,
-        command: &["{servers}/py/bin/mcp-server-git", "--repository", "{folder}"],
-        env: &[],
-        needs: Needs::Repository,
-        call: Call("git_status", r#"{"repo_path":"{folder}"}"#, "untracked.txt"),
-    },
-    RealServer {
-        id: "fetch",
-        eras: Eras::Both,
-        n_tools: 1,
-        command: &["{servers}/py/bin/mcp-server-fetch", "--allow-private-ips"],
-        env: &[],
-        needs: Needs::Page,
-        call: Call("fetch", r#"{"url":"{page}"}"#, PAGE_TEXT),
-    },
-    RealServer {
-        id: "sqlite",
-        eras: Eras::Legacy,
-        n_tools: 6,
-        command: &["{servers}/py-mcp1/bin/mcp-server-sqlite", "--db-path", "{folder}/test.db"],
-        env: &[],
-        needs: Needs::Nothing,
-        call: Call("read_query", r#"{"query":"SELECT 6 * 7 AS n"}"#, "[{'n': 42}]"),
-    },
-];
+pub static ALL: LazyLock<Vec<RealServer>> =
+    LazyLock::new(|| serde_json::from_str(include_str!("real_servers/servers.json")).expect("servers"));
 
 /// The server with this short name.
 #[must_use]
@@ -200,23 +112,23 @@ fn folder() -> PathBuf {
 impl RealServer {
     /// Makes what the server needs, in this folder.
     #[must_use]
-    pub fn prepare(&self, folder: &Path) -> Ready {
+    pub fn prepare(&'static self, folder: &Path) -> Ready {
         let page = self.meet_needs(folder);
         let url = page.as_ref().map(|page| page.url("/page.txt")).unwrap_or_default();
-        let filled = |text: &&str| fill(text, folder, &url);
+        let filled = |text: &String| fill(text, folder, &url);
         let mut words: Vec<String> = self.command.iter().map(filled).collect();
         for path in words.iter().filter(|word| word.starts_with(&*self::folder().to_string_lossy())) {
             let installed = Path::new(path).exists();
             assert!(installed, "{path} is not there; `cargo xtask test --only servers` installs it");
         }
-        let Call(tool, arguments, answer) = self.call;
+        let (tool, arguments, answer) = &self.call;
         Ready {
             id: self.id,
             command: words.remove(0),
             args: words,
-            env: self.env.iter().map(|(name, value)| (*name, filled(value))).collect(),
+            env: self.env.iter().map(|(name, value)| (name.as_str(), filled(value))).collect(),
             tool,
-            arguments: serde_json::from_str(&filled(&arguments)).expect("the table holds JSON"),
+            arguments: serde_json::from_str(&filled(&arguments.to_string())).expect("paths need no escapes"),
             answer,
             _page: page,
         }
@@ -226,7 +138,7 @@ impl RealServer {
         let write = |name: &str, content: &str| {
             std::fs::write(folder.join(name), content).expect("the file that the server needs");
         };
-        match self.needs {
+        match &self.needs {
             Needs::Nothing => {}
             Needs::File(name, content) => write(name, content),
             Needs::Repository => {
@@ -253,8 +165,6 @@ impl Ready {
     /// What stands under the server's name in `mcpServers`.
     #[must_use]
     pub fn entry(&self) -> Value {
-        let env: serde_json::Map<String, Value> =
-            self.env.iter().map(|(name, value)| ((*name).to_owned(), value.as_str().into())).collect();
-        json!({ "command": self.command, "args": self.args, "env": env })
+        json!({ "command": self.command, "args": self.args, "env": self.env })
     }
 }

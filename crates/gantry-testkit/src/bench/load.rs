@@ -31,7 +31,7 @@ impl Load {
     pub(super) async fn run<W: Worker>(workers: Vec<W>, time: Duration) -> Result<(Vec<W>, Self)> {
         let start = Instant::now();
         let end = start + time;
-        let mut running: JoinSet<Result<(W, Vec<f64>)>> = JoinSet::new();
+        let mut running: JoinSet<Result<(W, Vec<f32>)>> = JoinSet::new();
         for mut worker in workers {
             running.spawn(async move {
                 let mut times = Vec::with_capacity(ROOM);
@@ -39,7 +39,7 @@ impl Load {
                 while now < end {
                     worker.call().await?;
                     let then = std::mem::replace(&mut now, Instant::now());
-                    times.push((now - then).as_secs_f64() * 1e6);
+                    times.push((now - then).as_secs_f32() * 1e6);
                 }
                 Ok((worker, times))
             });

@@ -122,12 +122,14 @@ fn rounded(value: f64) -> String {
 }
 
 /// Percentiles of times, named by their columns; 0 is the shortest time and 100 the longest.
-pub(super) fn percentiles<const N: usize>(
-    mut times: Vec<f64>,
+pub(super) fn percentiles<T: Copy + Into<f64>, const N: usize>(
+    mut times: Vec<T>,
     columns: [(&'static str, usize); N],
 ) -> Figures {
-    times.sort_by(f64::total_cmp);
-    let at = |part: usize| times.get(times.len().saturating_sub(1) * part / 100).copied().unwrap_or(f64::NAN);
+    times.sort_unstable_by(|a, b| (*a).into().total_cmp(&(*b).into()));
+    let at = |part: usize| {
+        times.get(times.len().saturating_sub(1) * part / 100).map_or(f64::NAN, |time| (*time).into())
+    };
     columns.map(|(name, part)| (name, at(part))).to_vec()
 }
 

@@ -8,6 +8,7 @@ use super::lossless_samples::{HUGE_NUMBER_RESULT, SAMPLE_DEFINITION, SAMPLE_RESU
 use super::server::{Change, Frame, Server};
 use super::wire::{Failure, INVALID_PARAMS, Reply};
 use super::{STDERR_BYTES_PER_CALL, exit, flood_stderr};
+use crate::provider::properties;
 use futures_util::future::{BoxFuture, ready};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -207,11 +208,6 @@ pub(super) fn definitions(server: &Server) -> Vec<String> {
 }
 
 fn definition(tool: Tool<'_>) -> Value {
-    let argument = |pair: &str| {
-        let (name, kind) = pair.split_once(':').expect("the table says name:type");
-        (name.to_owned(), if kind.is_empty() { json!({}) } else { json!({ "type": kind }) })
-    };
-    let properties: Map<_, _> = tool.arguments.split_whitespace().map(argument).collect();
     let annotations = match tool.effect {
         Effect::Reads => json!({ "readOnlyHint": true, "openWorldHint": false }),
         Effect::Writes => json!({ "readOnlyHint": false, "destructiveHint": false, "idempotentHint": false }),
@@ -221,7 +217,7 @@ fn definition(tool: Tool<'_>) -> Value {
         "name": tool.name,
         "title": format!("Tool {}", tool.name),
         "description": tool.description,
-        "inputSchema": { "type": "object", "properties": properties },
+        "inputSchema": { "type": "object", "properties": properties(tool.arguments) },
         "annotations": annotations,
     });
     if tool.name == "add" {
