@@ -121,9 +121,6 @@ fn time(text: &str) -> Result<Duration, String> {
 }
 
 /// Does what the command line says; tables go to `out`, progress to standard error.
-///
-/// # Errors
-/// A server does not start, a reply is wrong, or the machine does not say what it is.
 pub fn run(options: &Options, out: &mut impl Write) -> Result<()> {
     // The same kind of runtime as `gantry serve` has.
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;

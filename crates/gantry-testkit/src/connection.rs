@@ -22,9 +22,6 @@ pub struct Connection {
 
 impl Connection {
     /// Connects.
-    ///
-    /// # Errors
-    /// Nothing listens there.
     pub fn open(address: SocketAddr) -> io::Result<Self> {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
@@ -33,17 +30,11 @@ impl Connection {
     }
 
     /// Sends bytes as they are.
-    ///
-    /// # Errors
-    /// The server has closed the connection.
     pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.stream.get_mut().write_all(bytes)
     }
 
     /// Reads one answer, whose length its headers tell.
-    ///
-    /// # Errors
-    /// The connection ends before the answer does, or nothing comes for a minute.
     pub fn answer(&mut self) -> io::Result<Answer> {
         let status = self.line()?.split(' ').nth(1).and_then(|code| code.parse().ok());
         let status = status.ok_or_else(|| malformed("no status line"))?;
@@ -71,9 +62,6 @@ impl Connection {
     }
 
     /// Sends a request with a right Host header and reads the answer.
-    ///
-    /// # Errors
-    /// The connection ends before the answer does.
     pub fn request(
         &mut self,
         method: &str,
@@ -95,16 +83,12 @@ impl Connection {
     }
 
     /// `POST /api/v1/calls`.
-    ///
-    /// # Errors
-    /// The connection ends before the answer does.
     pub fn call(&mut self, tool: &str, arguments: &Value) -> io::Result<Answer> {
         let body = json!({ "tool": tool, "arguments": arguments }).to_string();
         self.request("POST", "/api/v1/calls", &[("content-type", "application/json")], body.as_bytes())
     }
 
     /// Whether the server closes the connection without another byte; waits for up to a minute.
-    #[must_use]
     pub fn is_closed(&mut self) -> bool {
         match self.stream.read(&mut [0]) {
             Ok(n) => n == 0,

@@ -27,6 +27,7 @@ use token::Tokens;
 const BODY_BYTES: usize = 64 << 20;
 
 /// A service that runs until it is dropped.
+#[must_use]
 #[derive(Debug)]
 pub struct Echo {
     server: TestServer,
@@ -55,7 +56,6 @@ impl std::ops::Deref for Echo {
 
 impl Echo {
     /// Starts it on a free port.
-    #[must_use]
     pub fn start() -> Self {
         let state = Arc::<Served>::default();
         let router = Router::new().fallback(answer).with_state(Arc::clone(&state));
@@ -70,26 +70,22 @@ impl Echo {
     }
 
     /// Every request so far.
-    #[must_use]
     pub fn requests(&self) -> Vec<Value> {
         self.state.requests.lock().unwrap().clone()
     }
 
     /// The newest request.
-    #[must_use]
     #[track_caller]
     pub fn last(&self) -> Value {
         self.state.requests.lock().unwrap().last().cloned().expect("a request")
     }
 
-    /// How often a path was asked for, whatever the query.
-    #[must_use]
+    /// How often a path was asked for, with any query.
     pub fn hits(&self, path: &str) -> usize {
         self.state.requests.lock().unwrap().iter().filter(|request| request["path"] == path).count()
     }
 
     /// How many requests to `/slow` were here at once, at most.
-    #[must_use]
     pub fn most_at_once(&self) -> usize {
         self.state.at_once.lock().unwrap().1
     }

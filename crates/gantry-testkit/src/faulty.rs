@@ -41,9 +41,6 @@ const STDERR_BYTES_PER_CALL: usize = 256 * 1024;
 const GRANDCHILD_LIFETIME: Duration = Duration::from_secs(300);
 
 /// Does what the options say until the client, or the process that holds standard input, is gone.
-///
-/// # Errors
-/// A port is taken, or standard input or output broke.
 pub fn run(options: Options) -> Result<()> {
     let faults = &options.faults;
     if faults.be_grandchild.is_some() {

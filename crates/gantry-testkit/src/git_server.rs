@@ -17,6 +17,7 @@ use tokio::process::Command;
 const BODY_BYTES: usize = 64 * 1024 * 1024;
 
 /// A server with one empty repository, until it is dropped.
+#[must_use]
 #[derive(Debug)]
 pub struct GitServer {
     server: TestServer,
@@ -42,13 +43,11 @@ impl std::ops::Deref for GitServer {
 
 impl GitServer {
     /// A server that asks for no credentials.
-    #[must_use]
     pub fn open() -> Self {
         Self::start(None)
     }
 
     /// A server that wants to see this header Authorization.
-    #[must_use]
     pub fn wanting(authorization: &str) -> Self {
         Self::start(Some(authorization.to_owned()))
     }
@@ -66,19 +65,16 @@ impl GitServer {
     }
 
     /// The folder of the repository, as the server has it.
-    #[must_use]
     pub fn repository(&self) -> PathBuf {
         self.served.folder.path().join("x.git")
     }
 
     /// The address of the repository.
-    #[must_use]
     pub fn url(&self) -> String {
         self.server.url("/x.git")
     }
 
     /// The header Authorization of every request so far.
-    #[must_use]
     pub fn authorizations(&self) -> Vec<Option<String>> {
         self.served
             .requests
@@ -90,7 +86,6 @@ impl GitServer {
     }
 
     /// The path of every request so far.
-    #[must_use]
     pub fn requests(&self) -> Vec<String> {
         self.served.requests.lock().unwrap().iter().map(|(path, _authorization)| path.clone()).collect()
     }

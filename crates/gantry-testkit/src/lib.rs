@@ -37,13 +37,11 @@ pub use test_server::TestServer;
 use serde_json::Value;
 
 /// Whether the long forms of the crash, fault and load tests are to run.
-#[must_use]
 pub fn long() -> bool {
     std::env::var_os("GANTRY_TEST_LONG").is_some()
 }
 
 /// A configuration entry with more keys, or other ones.
-#[must_use]
 pub fn with(mut entry: Value, more: &Value) -> Value {
     for (key, value) in more.as_object().expect("keys") {
         entry[key] = value.clone();
@@ -52,7 +50,6 @@ pub fn with(mut entry: Value, more: &Value) -> Value {
 }
 
 /// The code and the message of a reply that is an error.
-#[must_use]
 #[track_caller]
 pub fn failed(reply: &Value) -> (String, String) {
     assert_eq!(reply["ok"], false, "{reply}");

@@ -6,18 +6,17 @@ use std::io::{BufRead as _, BufReader};
 use std::process::Child;
 
 /// A process that is killed when this is dropped.
+#[must_use]
 #[derive(Debug)]
 pub struct ChildGuard(pub Child);
 
 impl ChildGuard {
     /// Its id.
-    #[must_use]
     pub fn pid(&self) -> u32 {
         self.0.id()
     }
 
     /// The first line of its standard output, which is then closed.
-    #[must_use]
     pub fn first_line(&mut self) -> String {
         let mut line = String::new();
         BufReader::new(self.0.stdout.take().expect("a pipe")).read_line(&mut line).expect("UTF-8");
@@ -33,13 +32,11 @@ impl Drop for ChildGuard {
 }
 
 /// Whether a process runs; one that has ended and is not yet fetched does not.
-#[must_use]
 pub fn is_running(pid: u32) -> bool {
     stat(pid).is_some_and(|(state, _)| state != 'Z')
 }
 
 /// The processes below this one, however deep, that run.
-#[must_use]
 pub fn descendants(pid: u32) -> Vec<u32> {
     let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
     for child in all() {
@@ -57,7 +54,6 @@ pub fn descendants(pid: u32) -> Vec<u32> {
 }
 
 /// The command line of a process, its words separated by blanks; empty if it is gone.
-#[must_use]
 pub fn command_line(pid: u32) -> String {
     let bytes = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     String::from_utf8_lossy(&bytes).replace('\0', " ")
@@ -65,7 +61,6 @@ pub fn command_line(pid: u32) -> String {
 
 /// The processes anywhere on the machine that run and have this text among their words or variables, with their words. Those
 /// of other users can be looked into by root only.
-#[must_use]
 pub fn find_processes(text: &str) -> Vec<(u32, String)> {
     let has = |pid: u32, file: &str| {
         let bytes = fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
@@ -76,31 +71,26 @@ pub fn find_processes(text: &str) -> Vec<(u32, String)> {
 }
 
 /// How many children of a process have ended and were not fetched by it.
-#[must_use]
 pub fn zombies(pid: u32) -> usize {
     all().into_iter().filter(|child| stat(*child) == Some(('Z', pid))).count()
 }
 
 /// How many files, pipes and sockets a process has open.
-#[must_use]
 pub fn open_files(pid: u32) -> usize {
     fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, Iterator::count)
 }
 
 /// How many threads a process has.
-#[must_use]
 pub fn threads(pid: u32) -> usize {
     status(pid, "Threads:")
 }
 
 /// The memory that a process has at the moment, in KiB.
-#[must_use]
 pub fn resident_kib(pid: u32) -> usize {
     status(pid, "VmRSS:")
 }
 
 /// How many TCP connections are open to this port of the loopback address, as the side that listens sees it.
-#[must_use]
 pub fn connections(port: u16) -> usize {
     const ESTABLISHED: &str = "01";
     let local = format!("0100007F:{port:04X}");

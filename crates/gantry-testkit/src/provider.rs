@@ -48,7 +48,6 @@ struct Arguments {
 
 impl TestTools {
     /// The tools, and this many fillers.
-    #[must_use]
     pub fn new(fillers: usize) -> Self {
         let origin = Origin { provider: "test".into(), namespace: "test".into(), kind: ToolKind::Mcp };
         Self { origin, fillers }

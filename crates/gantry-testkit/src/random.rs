@@ -25,7 +25,6 @@ impl Random {
     }
 
     /// Numbers of their own for another thread.
-    #[must_use]
     pub fn another(&mut self) -> Self {
         Self(self.below(u64::MAX))
     }

@@ -93,7 +93,6 @@ pub static ALL: LazyLock<Vec<RealServer>> =
     LazyLock::new(|| serde_json::from_str(include_str!("real_servers/servers.json")).expect("servers"));
 
 /// The server with this short name.
-#[must_use]
 pub fn find(id: &str) -> &'static RealServer {
     ALL.iter().find(|server| server.id == id).unwrap_or_else(|| panic!("there is no server `{id}`"))
 }
@@ -111,7 +110,6 @@ fn folder() -> PathBuf {
 
 impl RealServer {
     /// Makes what the server needs, in this folder.
-    #[must_use]
     pub fn prepare(&'static self, folder: &Path) -> Ready {
         let page = self.meet_needs(folder);
         let url = page.as_ref().map(|page| page.url("/page.txt")).unwrap_or_default();
@@ -163,7 +161,6 @@ fn fill(text: &str, folder: &Path, page: &str) -> String {
 
 impl Ready {
     /// What stands under the server's name in `mcpServers`.
-    #[must_use]
     pub fn entry(&self) -> Value {
         json!({ "command": self.command, "args": self.args, "env": self.env })
     }

@@ -16,6 +16,7 @@ use std::time::Duration;
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A server that runs until dropped.
+#[must_use]
 #[derive(Debug)]
 pub struct Server {
     child: ChildGuard,
@@ -41,7 +42,6 @@ pub struct Answer {
 
 impl Answer {
     /// The body as JSON.
-    #[must_use]
     #[track_caller]
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("not JSON: {error}\n{self:?}"))
@@ -72,7 +72,6 @@ impl Server {
     }
 
     /// Its standard error so far.
-    #[must_use]
     pub fn stderr(&self) -> String {
         self.stderr.lock().unwrap().clone()
     }
@@ -84,19 +83,16 @@ impl Server {
     }
 
     /// Its process id.
-    #[must_use]
     pub fn pid(&self) -> u32 {
         self.child.pid()
     }
 
     /// A client without a key, for async tests.
-    #[must_use]
     pub fn client(&self) -> LocalServer {
         LocalServer::new(self.address, None)
     }
 
     /// A client with the key.
-    #[must_use]
     pub fn admin(&self) -> LocalServer {
         LocalServer::new(self.address, Some(self.key.clone()))
     }

@@ -20,6 +20,7 @@ pub enum Program {
 }
 
 /// A folder of its own with everything in it. Gone when dropped.
+#[must_use]
 #[derive(Debug)]
 pub struct TestDir {
     folder: TempDir,
@@ -52,7 +53,6 @@ pub struct CommandOutput {
 
 impl CommandOutput {
     /// Standard output as JSON.
-    #[must_use]
     #[track_caller]
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("not JSON: {error}\n{self:?}"))
@@ -61,13 +61,11 @@ impl CommandOutput {
 
 impl TestDir {
     /// A home for the real program, without a configuration.
-    #[must_use]
     pub fn new() -> Self {
         Self::of(Program::Real)
     }
 
     /// A home for the program with test tools (`test__echo` and friends).
-    #[must_use]
     pub fn with_test_tools() -> Self {
         Self::of(Program::WithTestTools)
     }
@@ -79,7 +77,6 @@ impl TestDir {
 
     /// The same, with the program run by another user, whose home this becomes with everything that is in it whenever the
     /// program is started. Only root can do that.
-    #[must_use]
     pub fn run_by(mut self, id: u32) -> Self {
         let program = self.executable();
         let folder =
@@ -94,27 +91,23 @@ impl TestDir {
     }
 
     /// The same, with this configuration as `gantry.yaml`.
-    #[must_use]
     pub fn config(self, yaml: &str) -> Self {
         self.write("gantry.yaml", yaml);
         self
     }
 
     /// The same, with this variable in the program's environment.
-    #[must_use]
     pub fn env(mut self, name: &str, value: &str) -> Self {
         self.env.push((name.into(), value.into()));
         self
     }
 
     /// The same, with the test tools run like this: `{queue, cache, requestTimeoutMs, toolsQueue, toolsCache, toolsTimeout}`.
-    #[must_use]
     pub fn settings(self, settings: &Value) -> Self {
         self.env("TEST_GANTRY_SETTINGS", &settings.to_string())
     }
 
     /// The folder; it is the workspace too.
-    #[must_use]
     pub fn path(&self) -> &Path {
         self.folder.path()
     }
@@ -127,20 +120,17 @@ impl TestDir {
     }
 
     /// Reads a file.
-    #[must_use]
     pub fn read(&self, name: &str) -> String {
         std::fs::read_to_string(self.path().join(name)).expect("the file")
     }
 
     /// The lines of a file; none while there is no such file.
-    #[must_use]
     pub fn lines(&self, name: &str) -> Vec<String> {
         let text = std::fs::read_to_string(self.path().join(name)).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
     }
 
     /// The path of the program under test.
-    #[must_use]
     pub fn executable(&self) -> PathBuf {
         let name = match self.program {
             Program::Real => "gantry",
@@ -150,7 +140,6 @@ impl TestDir {
     }
 
     /// A command that runs the program here, with no environment of the machine's leaking into it.
-    #[must_use]
     pub fn command<I: IntoIterator<Item: AsRef<OsStr>>>(&self, args: I) -> Command {
         let mut command = Command::new(self.executable());
         command.args(args).current_dir(self.path()).env_clear();
@@ -203,13 +192,11 @@ impl TestDir {
     }
 
     /// Starts `gantry serve` on a free port and waits until it answers.
-    #[must_use]
     pub fn serve(&self) -> Server {
         self.serve_with(&[])
     }
 
     /// The same with more arguments.
-    #[must_use]
     pub fn serve_with(&self, args: &[&str]) -> Server {
         Server::start(self, args)
     }
@@ -235,7 +222,6 @@ impl Default for TestDir {
 }
 
 /// A program that was built beside the running test.
-#[must_use]
 pub fn executable(name: &str) -> PathBuf {
     let test = std::env::current_exe().expect("the running program has a path");
     // A test binary lies in target/<profile>/deps, other programs in target/<profile>.

@@ -6,6 +6,7 @@ use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 
 /// Serves until it is dropped.
+#[must_use]
 #[derive(Debug)]
 pub struct TestServer {
     /// Where it listens, in the clear.
@@ -15,13 +16,11 @@ pub struct TestServer {
 
 impl TestServer {
     /// A web service.
-    #[must_use]
     pub fn spawn(router: Router) -> Self {
         Self::listen(|listener| async move { drop(axum::serve(listener, router).await) })
     }
 
     /// A server that accepts its connections itself.
-    #[must_use]
     pub fn listen<F: Future<Output = ()> + Send + 'static>(serve: impl FnOnce(TcpListener) -> F) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime = runtime.expect("a runtime");
@@ -32,7 +31,6 @@ impl TestServer {
     }
 
     /// The address of a path.
-    #[must_use]
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }

@@ -26,7 +26,6 @@ pub struct Authority {
 
 impl Authority {
     /// A new one of this name, with a key of its own.
-    #[must_use]
     pub fn new(name: &str) -> Self {
         let mut params = CertificateParams::new([]).expect("no names are wrong");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -44,7 +43,6 @@ impl Authority {
     }
 
     /// Serves what a plain server says behind TLS, on a free port, with a certificate for these names.
-    #[must_use]
     pub fn relay(&self, target: SocketAddr, names: &[&str]) -> Relay {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let key = KeyPair::generate().expect("a key");
@@ -54,13 +52,13 @@ impl Authority {
     }
 
     /// The same with the authority's own certificate, as many tools make one that signs itself.
-    #[must_use]
     pub fn relay_as_itself(&self, target: SocketAddr) -> Relay {
         Relay::start(target, self.issuer.as_ref(), self.issuer.key())
     }
 }
 
 /// A port that speaks TLS and passes on what is inside, until it is dropped.
+#[must_use]
 #[derive(Debug)]
 pub struct Relay {
     /// Where it listens.
@@ -99,13 +97,11 @@ impl Relay {
     }
 
     /// How many connections were opened.
-    #[must_use]
     pub fn n_accepted(&self) -> usize {
         self.counts.accepted.load(Ordering::Acquire)
     }
 
     /// How many clients have accepted the certificate. Only what they send reaches the server behind.
-    #[must_use]
     pub fn n_trusted(&self) -> usize {
         self.counts.trusted.load(Ordering::Acquire)
     }

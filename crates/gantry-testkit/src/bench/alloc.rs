@@ -1,4 +1,4 @@
-//! An allocator that counts while it is told to. It stands in front of the system's, which Gantry uses too.
+//! An allocator that counts while counting is on. It stands in front of the system's, which Gantry uses too.
 //!
 //! Counting is off but for the moments that count: shared counters cost CPU time, and what is measured must not.
 

@@ -25,9 +25,6 @@ pub(super) struct Load {
 
 impl Load {
     /// Lets the workers call for some time and gives them back.
-    ///
-    /// # Errors
-    /// A call failed; the others are not waited for.
     pub(super) async fn run<W: Worker>(workers: Vec<W>, time: Duration) -> Result<(Vec<W>, Self)> {
         let start = Instant::now();
         let end = start + time;

@@ -49,9 +49,6 @@ pub(super) fn stdio_entry() -> Result<Value> {
 }
 
 /// Serves until its input ends, which it does with the process that started this one.
-///
-/// # Errors
-/// The port or the pipes break.
 pub(super) async fn serve(kind: Kind, list_bytes: usize, out: &mut impl Write) -> Result<()> {
     let list = listed(list_bytes);
     match kind {

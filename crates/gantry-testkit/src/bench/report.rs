@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 /// What one round found out about one row: the column and its value.
 pub(super) type Figures = Vec<(&'static str, f64)>;
 
-/// A table whose rows are told apart by their labels.
+/// A table whose rows are distinguished by their labels.
 #[derive(Debug)]
 pub(super) struct Table {
     title: String,

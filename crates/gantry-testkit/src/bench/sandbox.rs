@@ -46,7 +46,7 @@ pub(super) async fn measure() -> Result<Table> {
     // The program whose helper builds the jail is the one that people run.
     let sandbox = Sandbox::find_with(executable("gantry"))?;
     let workspace = Workspace::open(folder.path(), ProtectedPaths::default())?;
-    // The same programs for `run_code` as for the others, whatever else is installed.
+    // The same programs for `run_code` as for the others.
     let home = TestDir::new().env("PATH", "/usr/local/bin:/usr/bin:/bin");
     let gantry = home.serve();
     let mut connection = Connection::open(gantry.address)?;

@@ -8,6 +8,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 /// It runs until it is dropped.
+#[must_use]
 #[derive(Debug)]
 pub struct HangUp {
     server: TestServer,
@@ -16,13 +17,11 @@ pub struct HangUp {
 
 impl HangUp {
     /// Starts it on a free port.
-    #[must_use]
     pub fn start() -> Self {
         Self::after("")
     }
 
     /// The same for one that writes this before it hangs up.
-    #[must_use]
     pub fn after(words: &'static str) -> Self {
         let requests = Arc::<AtomicUsize>::default();
         let counter = Arc::clone(&requests);
@@ -38,13 +37,11 @@ impl HangUp {
     }
 
     /// The address of a path.
-    #[must_use]
     pub fn url(&self, path: &str) -> String {
         self.server.url(path)
     }
 
     /// How many whole requests came.
-    #[must_use]
     pub fn hits(&self) -> usize {
         self.requests.load(Ordering::SeqCst)
     }

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 /// A running server behind a socket.
+#[must_use]
 #[derive(Debug)]
 pub struct Faulty {
     child: ChildGuard,
@@ -19,26 +20,22 @@ pub struct Faulty {
 }
 
 /// The configuration of a faulty server on stdio with these arguments.
-#[must_use]
 pub fn entry(args: &[&str]) -> Value {
     json!({ "command": Faulty::program(), "args": args })
 }
 
 impl Faulty {
     /// The program, to be started over stdio.
-    #[must_use]
     pub fn program() -> PathBuf {
         executable("faulty")
     }
 
     /// Starts one behind a socket, on a free port.
-    #[must_use]
     pub fn start(kind: Kind, args: &[&str]) -> Self {
         Self::start_at(kind, 0, args)
     }
 
     /// The same on a port that was free before, for a server that comes back.
-    #[must_use]
     pub fn start_at(kind: Kind, port: u16, args: &[&str]) -> Self {
         let flag = kind.flag().expect("a kind with a socket; Gantry itself starts the one on stdio");
         let mut command = Command::new(Self::program());
@@ -51,7 +48,6 @@ impl Faulty {
     }
 
     /// The id of its process.
-    #[must_use]
     pub fn pid(&self) -> u32 {
         self.child.pid()
     }

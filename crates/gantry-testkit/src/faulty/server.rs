@@ -66,7 +66,7 @@ pub(super) struct Session {
     n_asked: AtomicU64,
 }
 
-/// What the client has told.
+/// What the client has sent about itself.
 #[derive(Debug, Default)]
 pub(super) struct State {
     /// The version of the handshake.
@@ -78,7 +78,7 @@ pub(super) struct State {
     pub(super) subscriptions: BTreeSet<String>,
 }
 
-/// A client that is told of changes.
+/// A client that gets notifications of changes.
 #[derive(Debug)]
 struct Listener {
     sender: FrameSender,
@@ -93,7 +93,7 @@ pub(super) enum Subscription {
     Filter { filter: Value, id: Value, ended: CancellationToken },
 }
 
-/// Something clients can be told about.
+/// A change that clients can subscribe to.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Change<'a> {
     Tools,
@@ -158,7 +158,7 @@ impl Server {
         file.write_all(format!("{line}\n").as_bytes()).expect("the journal is written");
     }
 
-    /// Remembers a client that is to be told of changes.
+    /// Remembers a client that is to get notifications.
     pub(super) fn listen(&self, sender: FrameSender, subscription: Subscription) {
         let mut listeners = self.listeners.lock().unwrap();
         listeners.retain(|listener| !listener.sender.is_closed());

@@ -15,6 +15,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 const ATTEMPTS: usize = 5;
 
 /// A running server.
+#[must_use]
 #[derive(Debug)]
 pub struct Everything {
     child: ChildGuard,
@@ -24,7 +25,6 @@ pub struct Everything {
 
 impl Everything {
     /// Starts one with streamable HTTP or with HTTP+SSE, and waits until it listens.
-    #[must_use]
     pub fn start(kind: Kind) -> Self {
         let started = (0..ATTEMPTS).find_map(|_| Self::try_start(kind));
         started.expect("server-everything finds a free port")

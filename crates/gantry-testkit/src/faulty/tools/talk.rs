@@ -90,7 +90,7 @@ async fn speak(server: &Server, sender: &FrameSender, token: &Value, count: u64)
 pub(super) async fn log(request: &Request, arguments: &Arguments) -> Reply {
     let level = if arguments.level.is_empty() { "info" } else { &arguments.level };
     let rank = |name: &str| LEVELS.iter().position(|level| *level == name);
-    // The older era logs until it is told to be quieter, the newer one only when it is asked to.
+    // The older era logs until the client sets a level, the newer one only when a request asks for it.
     let floor = match request.era {
         RequestEra::Legacy => {
             Some(rank(&request.connection.session.state.lock().unwrap().log_level).unwrap_or(0))
