@@ -6,8 +6,8 @@ use bytes::Bytes;
 use gantry_egress::LocalServer;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
+use std::io::{BufRead as _, BufReader};
+use std::net::SocketAddr;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -126,17 +126,6 @@ impl Server {
     #[track_caller]
     pub fn connect(&self) -> crate::Connection {
         crate::Connection::open(self.address).expect("it listens")
-    }
-
-    /// Sends bytes as they are and returns what comes back until the connection is closed or quiet for a second.
-    pub fn raw(&self, bytes: &[u8]) -> String {
-        let mut stream = TcpStream::connect(self.address).expect("it listens");
-        stream.set_read_timeout(Some(Duration::from_secs(1))).expect("a timeout");
-        // It may close before it has read everything; what it answered counts.
-        stream.write_all(bytes).ok();
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).ok();
-        String::from_utf8_lossy(&answer).into_owned()
     }
 
     /// Ends it like a crash.

@@ -28,6 +28,19 @@ fn while_disturbed<T>(disturb: impl Fn() + Send + Sync, work: impl FnOnce() -> T
     })
 }
 
+/// Whether a file is read, with what is inside; else it is refused as a wrong path.
+#[track_caller]
+fn is_read(bench: &Bench, path: &str) -> bool {
+    match bench.reply("read_file", json!({ "path": path })) {
+        Outcome::Done(result) => assert_eq!(result["content"], "inside"),
+        Outcome::Failed(error) => {
+            assert_eq!(error["code"], "INVALID_PATH", "{error}");
+            return false;
+        }
+    }
+    true
+}
+
 #[test]
 fn blt_1_a_directory_that_is_swapped_for_a_link_never_leads_outside() {
     let bench = Bench::over_http();
@@ -38,16 +51,7 @@ fn blt_1_a_directory_that_is_swapped_for_a_link_never_leads_outside() {
     let (mut read, mut written, mut refused) = (0, 0, 0);
     while_disturbed(swap, || {
         for n in 0..ROUNDS {
-            match bench.reply("read_file", json!({ "path": "d/secret" })) {
-                Outcome::Done(result) => {
-                    assert_eq!(result["content"], "inside");
-                    read += 1;
-                }
-                Outcome::Failed(error) => {
-                    assert_eq!(error["code"], "INVALID_PATH", "{error}");
-                    refused += 1;
-                }
-            }
+            *(if is_read(&bench, "d/secret") { &mut read } else { &mut refused }) += 1;
             match bench.reply("write_file", json!({ "path": format!("d/n{n}"), "content": "x" })) {
                 Outcome::Done(_) => written += 1,
                 Outcome::Failed(error) => assert_eq!(error["code"], "INVALID_PATH", "{error}"),
@@ -73,16 +77,7 @@ fn blt_1_a_file_that_is_swapped_for_a_link_is_never_read_or_overwritten_outside(
     let (mut read, mut refused) = (0, 0);
     while_disturbed(swap, || {
         for _ in 0..ROUNDS {
-            match bench.reply("read_file", json!({ "path": "f" })) {
-                Outcome::Done(result) => {
-                    assert_eq!(result["content"], "inside");
-                    read += 1;
-                }
-                Outcome::Failed(error) => {
-                    assert_eq!(error["code"], "INVALID_PATH", "{error}");
-                    refused += 1;
-                }
-            }
+            *(if is_read(&bench, "f") { &mut read } else { &mut refused }) += 1;
             if usize::min(read, refused) >= SEEN {
                 break;
             }
