@@ -176,6 +176,38 @@ fn the_page_of_requirements_knows_which_rows_have_tests() {
     assert!(unlisted.is_empty(), "tests are named after rows that the page does not have: {unlisted:?}");
 }
 
+/// A file of a crate, as ARCHITECTURE.md writes it: `core/policy.rs` is `crates/gantry-core/src/policy.rs`.
+fn source(named: &str) -> PathBuf {
+    let (name, file) = named.split_once('/').expect("a crate and a file");
+    let name = if name == "gantry" { name.to_owned() } else { format!("gantry-{name}") };
+    root().join("crates").join(name).join("src").join(file)
+}
+
+#[test]
+fn every_function_that_the_map_of_questions_names_is_in_its_file() {
+    let page = fs::read_to_string(root().join("ARCHITECTURE.md")).expect("the page");
+    let rows: Vec<_> = page.lines().filter(|line| line.starts_with("| …")).collect();
+    assert!(rows.len() >= 20, "the table of questions is not found");
+    for row in rows.into_iter().filter(|row| !row.contains("(check)")) {
+        let named: Vec<_> = row.split('`').skip(1).step_by(2).collect();
+        let is_file =
+            |name: &&str| name.contains('/') && Path::new(name).extension().is_some_and(|end| end == "rs");
+        let text: String = named
+            .iter()
+            .copied()
+            .filter(is_file)
+            .map(|file| fs::read_to_string(source(file)).unwrap_or_else(|error| panic!("{file}: {error}")))
+            .collect();
+        for item in row.rsplit('|').nth(1).unwrap_or_default().split('`').skip(1).step_by(2) {
+            let name = item.rsplit("::").next().unwrap_or(item);
+            let ends = |rest: &str| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_');
+            let defines = |kind: &&str| text.split(&format!("{kind} {name}")).skip(1).any(ends);
+            let is_there = ["fn", "struct", "enum"].iter().any(defines);
+            assert!(is_there, "{item} is not in the files of this row:\n{row}");
+        }
+    }
+}
+
 /// Every page that people read.
 fn pages() -> Vec<PathBuf> {
     let mut pages: Vec<_> = fs::read_dir(root())
