@@ -1,7 +1,6 @@
 //! The choice of tests for `--quick`: every unit test, and one end-to-end test of each row of the requirements.
 //!
-//! A program makes the choice from the list of tests, so a new row is in it as soon as it has a test. It is the same
-//! on every machine and in every run.
+//! It is made from the list of tests, so a new row is in it as soon as it has a test, and it is the same on every machine.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,13 +8,11 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use crate::build;
-use crate::shell::Program;
+use crate::shell::{EVERYTHING, Program};
 
 /// What the help says about the choice.
-pub(super) const RULE: &str = "\
-every test in src/, and of those in tests/ the first of each row, by name. The row is the beginning
-               of the name, such as `cal_6_`; a `heavy_` test is taken only where a row has no other";
+pub(super) const RULE: &str = "every test in src/, and for each requirement the first test in tests/ whose name begins with its row, such \
+as `cal_6_`; a `heavy_` test only where a row has no other";
 
 /// The kind that nextest gives to what is compiled from a `tests` folder.
 const END_TO_END: &str = "test";
@@ -30,7 +27,7 @@ type Chosen = BTreeMap<String, Vec<String>>;
 pub(super) fn filter(root: &Path) -> Result<String> {
     let list = Program::cargo(root)
         .args(["nextest", "list"])
-        .args(build::EVERYTHING)
+        .args(EVERYTHING)
         .args(["--message-format", "json"])
         .output()?;
     let list: Value = serde_json::from_str(&list).context("the list of tests is no JSON")?;

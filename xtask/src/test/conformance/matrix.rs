@@ -1,4 +1,4 @@
-//! The measurements: who is judged, through what, by which set.
+//! The measurements: each subject against each set of requirements, directly and through Gantry.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,43 +9,29 @@ use anyhow::{Context, Result, bail};
 
 use super::checks::Checks;
 use super::suite::{Requirements, Suite};
-use crate::shell::{Program, Running};
+use crate::shell::{BackgroundProcess, Program};
 
-const START_PATIENCE: Duration = Duration::from_secs(20);
-/// How long Gantry may take to find the tools of the fixture.
-const CONNECT_PATIENCE: Duration = Duration::from_secs(20);
-const GLANCE: Duration = Duration::from_millis(200);
-/// A tool of the fixture: when Gantry lists it, the two are connected.
-const SOME_TOOL: &str = "test_simple_text";
+const START_TIMEOUT: Duration = Duration::from_secs(20);
+/// For Gantry, to find the tools of the fixture.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
+/// When Gantry lists this tool of the fixture, the two are connected.
+const FIXTURE_TOOL: &str = "test_simple_text";
 
 /// The client scenarios of each set, without those about authorization and extensions.
-const CLIENT_SCENARIOS: [(Requirements, &[&str]); 2] = [
+const CLIENT_SCENARIOS: [(Requirements, &str); 2] = [
     (
         Requirements::Legacy,
-        &[
-            "initialize",
-            "tools_call",
-            "elicitation-sep1034-client-defaults",
-            "sse-retry",
-            "json-schema-2020-12-preservation",
-        ],
+        "initialize tools_call elicitation-sep1034-client-defaults sse-retry json-schema-2020-12-preservation",
     ),
     (
         Requirements::Modern,
-        &[
-            "tools_call",
-            "request-metadata",
-            "sep-2322-client-request-state",
-            "http-standard-headers",
-            "http-custom-headers",
-            "http-invalid-tool-headers",
-            "json-schema-ref-no-deref",
-            "json-schema-2020-12-preservation",
-        ],
+        "tools_call request-metadata sep-2322-client-request-state http-standard-headers http-custom-headers \
+         http-invalid-tool-headers json-schema-ref-no-deref json-schema-2020-12-preservation",
     ),
 ];
 
-/// What the fixture speaks.
+/// The protocol versions that the fixture speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Era {
     Dual,
@@ -65,18 +51,14 @@ impl Era {
     }
 
     fn speaks(self, set: Requirements) -> bool {
-        match self {
-            Self::Dual => true,
-            Self::Legacy => set == Requirements::Legacy,
-            Self::Modern => set == Requirements::Modern,
-        }
+        !matches!((self, set), (Self::Legacy, Requirements::Modern) | (Self::Modern, Requirements::Legacy))
     }
 }
 
 /// One measurement: the same set directly, where that makes sense, and through Gantry.
 #[derive(Debug)]
-pub(super) struct Cell {
-    /// Who is judged: the upstream's era, or `client`.
+pub(super) struct MatrixCell {
+    /// What is judged: the era of the upstream, or `client`.
     pub(super) subject: &'static str,
     pub(super) set: Requirements,
     pub(super) direct: Option<Checks>,
@@ -84,33 +66,38 @@ pub(super) struct Cell {
     pub(super) through: Result<Checks>,
 }
 
-/// Everything that a measurement needs.
+/// The suite, the programs and the folder for results.
 #[derive(Debug)]
-pub(super) struct Bench<'a> {
+pub(super) struct ConformanceRun<'a> {
     suite: &'a Suite,
     folder: PathBuf,
     gantry: PathBuf,
     fixture: PathBuf,
 }
 
-impl<'a> Bench<'a> {
+/// Makes the folder, without what an earlier run left in it.
+pub(super) fn make_empty(folder: &Path) -> Result<()> {
+    if folder.exists() {
+        fs::remove_dir_all(folder).with_context(|| format!("cannot remove {}", folder.display()))?;
+    }
+    fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))
+}
+
+impl<'a> ConformanceRun<'a> {
     pub(super) fn new(suite: &'a Suite, home: &Path, programs: &Path) -> Result<Self> {
+        let [gantry, fixture] = ["gantry", "fixture"].map(|name| programs.join(name));
         let folder = home.join("runs");
         fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
-        // The programs are started in other folders, so their paths must not depend on this one.
-        let programs =
-            programs.canonicalize().with_context(|| format!("{} is missing", programs.display()))?;
-        let folder = folder.canonicalize().context("the folder for the runs is gone")?;
-        Ok(Self { suite, folder, gantry: programs.join("gantry"), fixture: programs.join("fixture") })
+        Ok(Self { suite, folder, gantry, fixture })
     }
 
     /// Both sets against a fixture of this era and against Gantry before it.
-    pub(super) fn servers(&self, era: Era) -> Result<Vec<Cell>> {
+    pub(super) fn servers(&self, era: Era) -> Result<Vec<MatrixCell>> {
         let name = era.name();
-        let mut fixture =
-            Program::new(&self.fixture, &self.folder).args(["--era", name, "--port", "0"]).start()?;
-        let upstream =
-            fixture.wait_for(START_PATIENCE, |line| line.starts_with("http://").then(|| line.to_owned()))?;
+        let fixture = Program::new(&self.fixture, &self.folder).args(["--era", name, "--port", "0"]);
+        let mut fixture = fixture.start()?;
+        let address = |line: &str| line.starts_with("http://").then(|| line.to_owned());
+        let upstream = fixture.wait_for_line(START_TIMEOUT, address)?;
         let mut direct = Vec::new();
         for set in Requirements::ALL {
             let results = self.results(name, set, "direct");
@@ -124,24 +111,24 @@ impl<'a> Bench<'a> {
                 Ok((_, url)) => self.suite.judge_server(url, set, &self.results(name, set, "through")),
                 Err(error) => Err(anyhow::anyhow!("{error:#}")),
             };
-            Cell { subject: name, set, direct, through }
+            MatrixCell { subject: name, set, direct, through }
         });
         Ok(cells.collect())
     }
 
-    /// The client scenarios against the driving client, and against Gantry driven by it.
-    pub(super) fn clients(&self) -> Result<Vec<Cell>> {
-        let measure = |(set, scenarios): (Requirements, &[&str])| {
+    /// The client scenarios against the driving client, and against Gantry between it and the suite.
+    pub(super) fn clients(&self) -> Result<Vec<MatrixCell>> {
+        let measure = |(set, scenarios): (Requirements, &str)| {
             let judge = |way: &str, gantry: Option<&Path>| {
                 let mut checks = Checks::default();
-                for scenario in scenarios {
+                for scenario in scenarios.split_whitespace() {
                     let results = self.results("client", set, way).join(scenario);
                     checks.extend(self.suite.judge_client(scenario, set, gantry, &results)?);
                 }
                 Ok(checks)
             };
             let direct = Some(judge("direct", None)?);
-            Ok(Cell { subject: "client", set, direct, through: judge("through", Some(&self.gantry)) })
+            Ok(MatrixCell { subject: "client", set, direct, through: judge("through", Some(&self.gantry)) })
         };
         CLIENT_SCENARIOS.into_iter().map(measure).collect()
     }
@@ -150,13 +137,10 @@ impl<'a> Bench<'a> {
         self.folder.join(format!("{subject}-{}-{way}", set.revision()))
     }
 
-    /// Starts Gantry with the fixture as its only server, and waits until it has the fixture's tools.
-    fn start_gantry(&self, name: &str, upstream: &str) -> Result<(Running, String)> {
+    /// Starts Gantry with the fixture as its only MCP server, and waits until it has the fixture's tools.
+    fn start_gantry(&self, name: &str, upstream: &str) -> Result<(BackgroundProcess, String)> {
         let home = self.folder.join(format!("gantry-{name}"));
-        if home.exists() {
-            fs::remove_dir_all(&home).with_context(|| format!("cannot remove {}", home.display()))?;
-        }
-        fs::create_dir_all(&home).with_context(|| format!("cannot create {}", home.display()))?;
+        make_empty(&home)?;
         let config = format!(
             "server: {{ bind: 127.0.0.1:0 }}\n\
              mcpServers:\n  fixture: {{ type: http, url: \"{upstream}\", prefix: false, roots: true }}\n"
@@ -164,23 +148,21 @@ impl<'a> Bench<'a> {
         fs::write(home.join("gantry.yaml"), config).context("cannot write gantry.yaml")?;
 
         let mut gantry = Program::new(&self.gantry, &home).args(["serve"]).start()?;
-        let url = gantry.wait_for(START_PATIENCE, |line| {
+        let url = gantry.wait_for_line(START_TIMEOUT, |line| {
             let address = line.trim().strip_prefix("open  ")?;
             Some(format!("{}/mcp", address.trim_end_matches('/')))
         })?;
-        let end = Instant::now() + CONNECT_PATIENCE;
-        while !self.lists(&home, SOME_TOOL) {
+        let end = Instant::now() + CONNECT_TIMEOUT;
+        let has_tool = || {
+            let listed = Program::new(&self.gantry, &home).args(["tools", "--format", "json"]).probe();
+            listed.is_some_and(|text| text.contains(FIXTURE_TOOL))
+        };
+        while !has_tool() {
             if Instant::now() >= end {
-                bail!("Gantry did not find the tools of the {name} fixture; it said:\n{}", gantry.said());
+                bail!("Gantry found no tools of the {name} fixture; it printed:\n{}", gantry.output());
             }
-            thread::sleep(GLANCE);
+            thread::sleep(POLL_INTERVAL);
         }
         Ok((gantry, url))
-    }
-
-    /// Whether the Gantry that runs in this folder has a tool.
-    fn lists(&self, home: &Path, tool: &str) -> bool {
-        let listed = Program::new(&self.gantry, home).args(["tools", "--format", "json"]).probe();
-        listed.is_some_and(|text| text.contains(tool))
     }
 }
