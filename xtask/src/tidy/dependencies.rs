@@ -16,9 +16,9 @@ use crate::shell::Program;
 const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("gantry-core", &[]),
     ("gantry-provider", &["gantry-core"]),
-    ("gantry-egress", &["gantry-core"]),
+    ("gantry-egress", &[]),
     ("gantry-store", &["gantry-core"]),
-    ("gantry-sandbox", &["gantry-core"]),
+    ("gantry-sandbox", &[]),
     ("gantry-mcp", &["gantry-core", "gantry-egress", "gantry-provider"]),
     ("gantry-tools", &["gantry-core", "gantry-egress", "gantry-provider", "gantry-sandbox"]),
     ("gantry-rest", &["gantry-core", "gantry-egress", "gantry-provider"]),
