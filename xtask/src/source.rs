@@ -6,12 +6,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 
 /// Where Rust sources are, relative to the root.
 const SOURCE_ROOTS: [&str; 2] = ["crates", "xtask"];
-/// Stops the walk at a loop of links.
-const MAX_FOLDER_DEPTH: usize = 24;
 
 /// A file; `path` is relative to the root.
 #[derive(Debug)]
@@ -36,7 +34,7 @@ pub(crate) struct Source {
 pub(crate) fn read_all(root: &Path) -> Result<Vec<Source>> {
     let mut paths = BTreeSet::new();
     for folder in SOURCE_ROOTS {
-        collect(root, folder, 0, &mut paths)?;
+        collect(root, folder, &mut paths)?;
     }
     let read = |path: &String| {
         let text = fs::read_to_string(root.join(path)).with_context(|| format!("cannot read {path}"))?;
@@ -47,15 +45,15 @@ pub(crate) fn read_all(root: &Path) -> Result<Vec<Source>> {
     Ok(sources)
 }
 
-fn collect(root: &Path, folder: &str, depth: usize, paths: &mut BTreeSet<String>) -> Result<()> {
-    ensure!(depth < MAX_FOLDER_DEPTH, "{folder} is nested deeper than {MAX_FOLDER_DEPTH} folders");
+/// Adds the Rust files below a folder; links are not followed.
+fn collect(root: &Path, folder: &str, paths: &mut BTreeSet<String>) -> Result<()> {
     for entry in fs::read_dir(root.join(folder)).with_context(|| format!("cannot list {folder}"))? {
         let entry = entry.with_context(|| format!("cannot list {folder}"))?;
         let name = entry.file_name().to_string_lossy().into_owned();
         let path = format!("{folder}/{name}");
         let kind = entry.file_type().with_context(|| format!("cannot read the type of {path}"))?;
         if kind.is_dir() && !name.starts_with('.') && name != "node_modules" {
-            collect(root, &path, depth + 1, paths)?;
+            collect(root, &path, paths)?;
         } else if kind.is_file() && name.ends_with(".rs") {
             paths.insert(path);
         }
@@ -65,16 +63,12 @@ fn collect(root: &Path, folder: &str, depth: usize, paths: &mut BTreeSet<String>
 
 /// Marks the files, and all below them, that another file declares as `#[cfg(test)] mod name;`.
 pub(crate) fn mark_test_modules(sources: &mut [Source]) {
-    let in_folder = |source: &Source| {
-        let path = source.path.as_str();
-        let folder = ["/lib.rs", "/main.rs", ".rs"].iter().find_map(|name| path.strip_suffix(name));
-        source
-            .test_modules
-            .iter()
-            .map(|name| format!("{}/{name}", folder.unwrap_or(path)))
-            .collect::<Vec<_>>()
-    };
-    let modules: Vec<String> = sources.iter().flat_map(in_folder).collect();
+    let mut modules = Vec::new();
+    for source in sources.iter() {
+        let suffixes = ["/lib.rs", "/main.rs", ".rs"];
+        let folder = suffixes.iter().find_map(|suffix| source.path.strip_suffix(suffix)).unwrap_or_default();
+        modules.extend(source.test_modules.iter().map(|name| format!("{folder}/{name}")));
+    }
     for source in sources {
         let is_in = |module: &String| {
             let rest = source.path.strip_prefix(module.as_str());
@@ -125,9 +119,9 @@ impl Source {
     }
 
     /// A line of the text, counted from 1, without its indentation.
-    fn line(&self, line: usize) -> Option<&str> {
-        let start = *self.line_starts.get(line - 1)?;
-        Some(self.text.get(start..)?.lines().next().unwrap_or_default().trim_start())
+    fn line(&self, line: usize) -> &str {
+        let start = self.line_starts.get(line - 1).copied().unwrap_or_default();
+        self.text.get(start..).and_then(|rest| rest.lines().next()).unwrap_or_default().trim_start()
     }
 
     fn find_tests(&mut self) {
@@ -139,16 +133,13 @@ impl Source {
                 continue;
             }
             let end = item_end(&self.code, item_start);
-            let words: Vec<&str> =
-                item.get(..end - item_start).unwrap_or_default().split_whitespace().collect();
-            if let [.., "mod", name] = words.as_slice() {
+            let item = item.get(..end.saturating_sub(item_start)).unwrap_or_default();
+            if let [.., "mod", name] = item.split_whitespace().collect::<Vec<_>>().as_slice() {
                 self.test_modules.push((*name).to_owned());
             }
             let (mut first, last) = (self.line_at(start) - 1, self.line_at(end) - 1);
             // Documentation and attributes above belong to the item.
-            while first > 0
-                && self.line(first).is_some_and(|line| line.starts_with("///") || line.starts_with("#["))
-            {
+            while first > 0 && ["///", "#["].iter().any(|start| self.line(first).starts_with(start)) {
                 first -= 1;
             }
             if let Some(lines) = self.test_lines.get_mut(first..=last) {

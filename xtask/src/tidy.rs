@@ -89,8 +89,8 @@ const TOOLS: [&str; 2] = ["crates/gantry-testkit/", "xtask/"];
 
 /// Words that hide who acts.
 const VAGUE_WORDS: &[&str] = &["anybody", "everybody", "nobody", "somebody", "whatever", "whoever"];
-/// Split, so that this file does not find itself.
-const MARKERS: [&str; 3] = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("X", "XX")];
+/// Marks of unfinished work.
+const MARKERS: [&str; 3] = ["TODO", "FIXME", "XXX"];
 
 /// One thing that is wrong: where it is, what it is, and what to do about it.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -106,8 +106,8 @@ impl Finding {
         Self { path: path.to_owned(), line: None, what: what.into() }
     }
 
-    fn at(source: &Source, line: usize, what: String) -> Self {
-        Self { path: source.path.clone(), line: Some(line), what }
+    fn at(source: &Source, line: usize, what: impl Into<String>) -> Self {
+        Self { path: source.path.clone(), line: Some(line), what: what.into() }
     }
 }
 
@@ -139,10 +139,13 @@ pub(crate) fn run(root: &Path) -> Result<bool> {
 
 /// What is wrong with a file, words apart.
 fn check(source: &Source) -> Vec<Finding> {
-    let at = |line: usize, what: &str| Finding::at(source, line, what.to_owned());
     let mut findings = Vec::new();
     if !source.text.starts_with("//!") {
-        findings.push(at(1, "the first line must start with `//!` and say what the file is for"));
+        findings.push(Finding::at(
+            source,
+            1,
+            "the first line must start with `//!` and say what the file is for",
+        ));
     }
     let (n_lines, limit) = match source.is_test {
         true => (source.text.lines().count(), MAX_TEST_FILE_LINES),
@@ -153,12 +156,14 @@ fn check(source: &Source) -> Vec<Finding> {
         findings.push(Finding::at(source, limit + 1, what));
     }
     for (attribute, what) in BAD_TESTS {
-        findings.extend(source.lines_with(attribute).map(|line| at(line, what)));
+        findings.extend(source.lines_with(attribute).map(|line| Finding::at(source, line, what)));
     }
     let starts = |places: &[&str]| places.iter().any(|place| source.path.starts_with(place));
     for rule in RULES.iter().filter(|rule| starts(rule.within) && !starts(rule.allowed)) {
         let calls = rule.calls.iter().flat_map(|call| source.lines_with(call));
-        findings.extend(calls.filter(|line| !source.is_test_line(*line)).map(|line| at(line, rule.what)));
+        findings.extend(
+            calls.filter(|line| !source.is_test_line(*line)).map(|line| Finding::at(source, line, rule.what)),
+        );
     }
     findings
 }
@@ -166,7 +171,7 @@ fn check(source: &Source) -> Vec<Finding> {
 /// Names and comments that have to be said otherwise.
 fn check_words(source: &Source) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let mut report = |line, what| findings.push(Finding::at(source, line, what));
+    let mut report = |line, what: String| findings.push(Finding::at(source, line, what));
     let file_name = source.path.rsplit('/').next().unwrap_or_default().trim_end_matches(".rs");
     for (line, name) in [(1, file_name)].into_iter().chain(words(&source.code)) {
         if let Some(retired) = retired_name(name) {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::io::{BufRead as _, BufReader, Read};
 use std::process::{Child, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use super::Program;
 
 /// The last lines of a program are kept, to be shown when it fails.
 const MAX_LINES: usize = 500;
-const POLL_INTERVAL: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 type Lines = Arc<Mutex<VecDeque<String>>>;
 
@@ -55,43 +55,52 @@ fn keep_lines(stream: impl Read + Send + 'static, lines: Lines) {
 }
 
 impl BackgroundProcess {
+    /// Asks `check` until it has a result; a timeout is an error.
+    pub(crate) fn wait<T>(
+        &mut self,
+        timeout: Duration,
+        mut check: impl FnMut(&mut Self) -> Result<Option<T>>,
+    ) -> Result<T> {
+        let end = Instant::now() + timeout;
+        loop {
+            if let Some(found) = check(self)? {
+                return Ok(found);
+            }
+            if Instant::now() >= end {
+                bail!("`{}` took longer than {timeout:?}; it printed:\n{}", self.shown, self.output());
+            }
+            thread::sleep(POLL_INTERVAL);
+        }
+    }
+
     /// Waits until the program prints a line that `find` accepts.
     pub(crate) fn wait_for_line<T>(
         &mut self,
         timeout: Duration,
         find: impl Fn(&str) -> Option<T>,
     ) -> Result<T> {
-        let end = Instant::now() + timeout;
-        loop {
-            let has_ended = self.has_ended()?;
-            let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(found) = lines.iter().find_map(|line| find(line)) {
-                return Ok(found);
+        self.wait(timeout, |process| {
+            let has_ended = process.has_ended()?;
+            let found = process.lines().iter().find_map(|line| find(line));
+            if found.is_none() && has_ended {
+                bail!("`{}` ended too early; it printed:\n{}", process.shown, process.output());
             }
-            drop(lines);
-            if has_ended || Instant::now() >= end {
-                bail!("`{}` did not print the expected line; it printed:\n{}", self.shown, self.output());
-            }
-            thread::sleep(POLL_INTERVAL);
-        }
+            Ok(found)
+        })
     }
 
-    /// Waits until the program ends, with whichever exit code; after the timeout it is stopped, and that is an error.
+    /// Waits until the program ends, with whichever exit code.
     pub(crate) fn finish(mut self, timeout: Duration) -> Result<()> {
-        let end = Instant::now() + timeout;
-        while !self.has_ended()? {
-            if Instant::now() >= end {
-                bail!("`{}` did not end within {timeout:?}; it printed:\n{}", self.shown, self.output());
-            }
-            thread::sleep(POLL_INTERVAL);
-        }
-        Ok(())
+        self.wait(timeout, |process| Ok(process.has_ended()?.then_some(())))
     }
 
     /// The last lines that the program printed.
     pub(crate) fn output(&self) -> String {
-        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        lines.iter().map(|line| format!("  {line}\n")).collect()
+        self.lines().iter().map(|line| format!("  {line}\n")).collect()
+    }
+
+    fn lines(&self) -> MutexGuard<'_, VecDeque<String>> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn has_ended(&mut self) -> Result<bool> {

@@ -20,12 +20,15 @@ use self::exceptions::Exceptions;
 use self::matrix::{ConformanceRun, Era, MatrixCell};
 use self::report::Report;
 use self::suite::Suite;
+use super::packages;
 use crate::shell::{build_programs, target_dir};
 
 const EXCEPTIONS: &str = "crates/gantry-testkit/conformance/exceptions.toml";
 
 pub(super) fn run(root: &Path) -> Result<()> {
-    let exceptions = Exceptions::read(&root.join(EXCEPTIONS))?;
+    let exceptions = packages::read(&root.join(EXCEPTIONS))?;
+    let exceptions =
+        Exceptions::parse(&exceptions).with_context(|| format!("cannot understand {EXCEPTIONS}"))?;
     let suite = Suite::install(root)?;
     build_programs(root)?;
 

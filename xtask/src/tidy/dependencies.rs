@@ -209,21 +209,22 @@ fn check_versions(manifest: &toml::Table, used: &BTreeSet<&str>, catalogue: &str
         .flat_map(|line| line.split('|').nth(1).unwrap_or_default().split('`').skip(1).step_by(2))
         .collect();
 
-    let unused = entries().filter(|(name, _)| !used.contains(name));
     let is_wildcard = |version: Option<&toml::Value>| version.and_then(toml::Value::as_str) == Some("*");
-    let wildcards =
-        entries().filter(|(_, entry)| is_wildcard(Some(entry)) || is_wildcard(entry.get("version")));
-    let renamed = entries().filter(|(_, entry)| entry.get("package").is_some());
-    let missing = known.difference(&described);
-    let gone = described.difference(&known);
     let mut complaints = Vec::new();
-    complaints.extend(unused.map(|(name, _)| format!("no crate uses `{name}`; remove it from the table")));
-    complaints
-        .extend(wildcards.map(|(name, _)| format!("`{name}` has no version; name the one that is used")));
-    complaints.extend(renamed.map(|(name, _)| format!("`{name}` renames a package; use the package's name")));
-    complaints
-        .extend(missing.map(|name| format!("`{name}` is not in {CATALOGUE}; say there what it is for")));
-    complaints.extend(gone.map(|name| format!("`{name}` is not in the table; remove it from {CATALOGUE}")));
+    let mut report = |name: &str, what: &str| complaints.push(format!("`{name}` {what}"));
+    for (name, entry) in entries() {
+        if !used.contains(name) {
+            report(name, "is not used; remove it from the table");
+        }
+        if is_wildcard(Some(entry)) || is_wildcard(entry.get("version")) {
+            report(name, "has no version; name the one that is used");
+        }
+        if entry.get("package").is_some() {
+            report(name, "renames a package; use the package's name");
+        }
+    }
+    known.difference(&described).for_each(|name| report(name, "is not in docs/dependencies.md; describe it"));
+    described.difference(&known).for_each(|name| report(name, "is described, but not in the table"));
     complaints
 }
 
@@ -340,11 +341,11 @@ mod tests {
         let catalogue = "| `a`, `c` | for `x` |\n| `gone` | y |\n| `unused` | z |\n";
         let found = check_versions(&table.parse().unwrap(), &["a", "b", "c", "gantry"].into(), catalogue);
         let expected = [
-            "no crate uses `unused`",
             "`c` has no version",
             "`c` renames",
+            "`unused` is not",
             "`b` is not in docs",
-            "`gone` is not in the",
+            "`gone` is described",
         ];
         let fits = |(one, part): (&String, &str)| one.contains(part);
         assert!(found.len() == 5 && found.iter().zip(expected).all(fits), "{found:?}");

@@ -13,9 +13,10 @@ const TIME_BYTES: usize = "-2026-11-15T12-35-30-208Z".len();
 const MAX_MESSAGE_CHARS: usize = 240;
 
 /// A check, by the names that the suite gives.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 pub(super) struct Check {
     pub(super) scenario: String,
+    #[serde(rename = "check")]
     pub(super) id: String,
 }
 

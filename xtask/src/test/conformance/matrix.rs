@@ -2,10 +2,9 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
 use super::checks::Checks;
 use super::suite::{Requirements, Suite};
@@ -14,7 +13,6 @@ use crate::shell::{BackgroundProcess, Program};
 const START_TIMEOUT: Duration = Duration::from_secs(20);
 /// For Gantry, to find the tools of the fixture.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
-const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// When Gantry lists this tool of the fixture, the two are connected.
 const FIXTURE_TOOL: &str = "test_simple_text";
 
@@ -152,17 +150,11 @@ impl<'a> ConformanceRun<'a> {
             let address = line.trim().strip_prefix("open  ")?;
             Some(format!("{}/mcp", address.trim_end_matches('/')))
         })?;
-        let end = Instant::now() + CONNECT_TIMEOUT;
-        let has_tool = || {
+        let connected = gantry.wait(CONNECT_TIMEOUT, |_| {
             let listed = Program::new(&self.gantry, &home).args(["tools", "--format", "json"]).probe();
-            listed.is_some_and(|text| text.contains(FIXTURE_TOOL))
-        };
-        while !has_tool() {
-            if Instant::now() >= end {
-                bail!("Gantry found no tools of the {name} fixture; it printed:\n{}", gantry.output());
-            }
-            thread::sleep(POLL_INTERVAL);
-        }
+            Ok(listed.is_some_and(|text| text.contains(FIXTURE_TOOL)).then_some(()))
+        });
+        connected.with_context(|| format!("Gantry found no tools of the {name} fixture"))?;
         Ok((gantry, url))
     }
 }

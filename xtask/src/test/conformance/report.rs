@@ -117,7 +117,7 @@ fn unused(cells: &[MatrixCell], exceptions: &Exceptions) -> Vec<String> {
         let why = match cell.map(|cell| &cell.through) {
             None => "there is no such cell",
             Some(Err(_)) => return None,
-            Some(Ok(through)) => match through.failure(&exception.check()) {
+            Some(Ok(through)) => match through.failure(&exception.check) {
                 Some(_) => return None,
                 None => "it passes now",
             },
@@ -125,7 +125,7 @@ fn unused(cells: &[MatrixCell], exceptions: &Exceptions) -> Vec<String> {
         Some(format!(
             "{}: {}: the exception ({}) is not needed: {why}; remove it from exceptions.toml",
             exception.cell,
-            shown(&exception.check()),
+            shown(&exception.check),
             exception.reason
         ))
     };
