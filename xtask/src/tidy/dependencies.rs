@@ -45,7 +45,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("anyhow", &["gantry", TESTKIT, "xtask"]),
     ("axum", &["gantry-server", TESTKIT]),
     ("clap", &["gantry", TESTKIT, "xtask"]),
-    ("hyper", &["gantry-egress", "gantry-server"]),
+    ("hyper", &["gantry-egress", "gantry-server", TESTKIT]),
     ("reqwest", &["gantry-egress"]),
     ("rmcp", &["gantry-mcp", TESTKIT]),
     ("rusqlite", &["gantry-store"]),
