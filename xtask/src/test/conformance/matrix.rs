@@ -60,8 +60,7 @@ pub(super) struct MatrixCell {
     pub(super) subject: &'static str,
     pub(super) set: Requirements,
     pub(super) direct: Option<Checks>,
-    /// An error when Gantry could not be measured at all.
-    pub(super) through: Result<Checks>,
+    pub(super) through: Checks,
 }
 
 /// The suite, the programs and the folder for results.
@@ -103,21 +102,18 @@ impl<'a> ConformanceRun<'a> {
             direct.push((set, judged.transpose()?));
         }
 
-        let gantry = self.start_gantry(name, &upstream);
+        let (_gantry, url) = self.start_gantry(name, &upstream)?;
         let cells = direct.into_iter().map(|(set, direct)| {
-            let through = match &gantry {
-                Ok((_, url)) => self.suite.judge_server(url, set, &self.results(name, set, "through")),
-                Err(error) => Err(anyhow::anyhow!("{error:#}")),
-            };
-            MatrixCell { subject: name, set, direct, through }
+            let through = self.suite.judge_server(&url, set, &self.results(name, set, "through"))?;
+            Ok(MatrixCell { subject: name, set, direct, through })
         });
-        Ok(cells.collect())
+        cells.collect()
     }
 
     /// The client scenarios against the driving client, and against Gantry between it and the suite.
     pub(super) fn clients(&self) -> Result<Vec<MatrixCell>> {
         let measure = |(set, scenarios): (Requirements, &str)| {
-            let judge = |way: &str, gantry: Option<&Path>| {
+            let judge = |way: &str, gantry: Option<&Path>| -> Result<Checks> {
                 let mut checks = Checks::default();
                 for scenario in scenarios.split_whitespace() {
                     let results = self.results("client", set, way).join(scenario);
@@ -126,7 +122,7 @@ impl<'a> ConformanceRun<'a> {
                 Ok(checks)
             };
             let direct = Some(judge("direct", None)?);
-            Ok(MatrixCell { subject: "client", set, direct, through: judge("through", Some(&self.gantry)) })
+            Ok(MatrixCell { subject: "client", set, direct, through: judge("through", Some(&self.gantry))? })
         };
         CLIENT_SCENARIOS.into_iter().map(measure).collect()
     }
