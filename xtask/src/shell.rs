@@ -10,7 +10,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, ensure};
 
 pub(crate) use background::BackgroundProcess;
 
@@ -34,11 +34,8 @@ impl Program {
     pub(crate) fn cargo(folder: &Path) -> Self {
         let mut cargo = Self::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()), folder);
         // With the variables that cargo set for this program, some build scripts and all that depends on them run again.
-        let ours = |name: &OsStr| {
-            name.to_str()
-                .is_some_and(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_"))
-        };
-        for (name, _) in env::vars_os().filter(|(name, _)| ours(name)) {
+        let is_ours = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
+        for (name, _) in env::vars_os().filter(|(name, _)| is_ours(&name.to_string_lossy())) {
             cargo.command.env_remove(name);
         }
         cargo
@@ -69,9 +66,7 @@ impl Program {
     pub(crate) fn run(mut self) -> Result<()> {
         eprintln!("$ {}", self.shown);
         let status = self.command.status().with_context(|| format!("cannot start `{}`", self.shown))?;
-        if !status.success() {
-            bail!("`{}` failed ({status})", self.shown);
-        }
+        ensure!(status.success(), "`{}` failed ({status})", self.shown);
         Ok(())
     }
 
@@ -79,9 +74,7 @@ impl Program {
     pub(crate) fn output(mut self) -> Result<String> {
         self.command.stdin(Stdio::null()).stderr(Stdio::inherit());
         let output = self.command.output().with_context(|| format!("cannot start `{}`", self.shown))?;
-        if !output.status.success() {
-            bail!("`{}` failed ({})", self.shown, output.status);
-        }
+        ensure!(output.status.success(), "`{}` failed ({})", self.shown, output.status);
         String::from_utf8(output.stdout).with_context(|| format!("`{}` printed no valid UTF-8", self.shown))
     }
 

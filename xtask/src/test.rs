@@ -42,12 +42,8 @@ pub(crate) struct Options {
     nextest: Vec<String>,
 }
 
-/// A line of the summary.
-struct Row {
-    key: &'static str,
-    result: &'static str,
-    took: Option<Cost>,
-}
+/// A line of the summary: the step, what it cost if it ran, and how it ended.
+type Row = (&'static str, Option<Cost>, &'static str);
 
 impl Options {
     fn wants(&self, step: &Step) -> bool {
@@ -78,14 +74,14 @@ pub(crate) fn run(root: &Path, options: &Options) -> bool {
     let mut failed = None;
     for step in STEPS.iter().filter(|step| options.wants(step)) {
         if failed.is_some() {
-            rows.push(Row { key: step.key, result: "not run", took: None });
+            rows.push((step.key, None, "not run"));
             continue;
         }
         eprintln!("\n=== {}: {}", step.key, step.title);
         let step_clock = Clock::start();
         let result = (step.run)(root, options);
         let word = if result.is_ok() { "ok" } else { "FAILED" };
-        rows.push(Row { key: step.key, result: word, took: Some(step_clock.read()) });
+        rows.push((step.key, Some(step_clock.read()), word));
         failed = result.err().map(|error| (step, error));
     }
 
@@ -98,17 +94,14 @@ pub(crate) fn run(root: &Path, options: &Options) -> bool {
 
 fn summary(rows: &[Row], total: Cost) -> String {
     let seconds = |time: Duration| format!("{:.1} s", time.as_secs_f64());
-    let line = |key: &str, took: Option<Cost>, result: &str| {
-        let wall = took.map(|spent| seconds(spent.wall)).unwrap_or_default();
-        let cpu = took.and_then(|cost| cost.cpu).map(seconds).unwrap_or_default();
+    let line = |(key, cost, result): &Row| {
+        let wall = cost.map(|cost| seconds(cost.wall)).unwrap_or_default();
+        let cpu = cost.and_then(|cost| cost.cpu).map(seconds).unwrap_or_default();
         format!("{key:<11} {wall:>9}  {cpu:>9}  {result}").trim_end().to_owned() + "\n"
     };
-    let mut text = format!("{:<11} {:>9}  {:>9}\n", "step", "time", "CPU");
-    for row in rows {
-        text.push_str(&line(row.key, row.took, row.result));
-    }
-    text.push_str(&line("total", Some(total), ""));
-    text
+    let head = format!("{:<11} {:>9}  {:>9}\n", "step", "time", "CPU");
+    let rows: String = rows.iter().map(line).collect();
+    head + &rows + &line(&("total", Some(total), ""))
 }
 
 #[cfg(test)]
@@ -156,9 +149,9 @@ mod tests {
             cpu: cpu.map(Duration::from_millis),
         };
         let rows = [
-            Row { key: "tidy", result: "ok", took: Some(cost(300, None)) },
-            Row { key: "lint", result: "FAILED", took: Some(cost(1540, Some(2960))) },
-            Row { key: "build", result: "not run", took: None },
+            ("tidy", Some(cost(300, None)), "ok"),
+            ("lint", Some(cost(1540, Some(2960))), "FAILED"),
+            ("build", None, "not run"),
         ];
         let expected = "\
 step             time        CPU

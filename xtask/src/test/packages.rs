@@ -4,7 +4,6 @@
 //! unchanged set costs nothing and a half-finished one is installed again.
 
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -77,14 +76,12 @@ fn if_changed(home: &Path, inputs: &[String], install: impl FnOnce() -> Result<(
         return Ok(());
     }
     create_folder(home)?;
-    match fs::remove_file(&stamp) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            return Err(error).with_context(|| format!("cannot remove {}", stamp.display()));
-        }
-        _ => {}
-    }
+    let write =
+        |text: &str| fs::write(&stamp, text).with_context(|| format!("cannot write {}", stamp.display()));
+    // Until it is done, nothing counts as installed.
+    write("")?;
     install()?;
-    fs::write(&stamp, &wanted).with_context(|| format!("cannot write {}", stamp.display()))
+    write(&wanted)
 }
 
 pub(super) fn read(path: &Path) -> Result<String> {

@@ -7,6 +7,8 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
+use crate::test::packages;
+
 /// The suite puts a time such as `-2026-11-15T12-35-30-208Z` behind the name of a scenario.
 const TIME_BYTES: usize = "-2026-11-15T12-35-30-208Z".len();
 
@@ -60,9 +62,8 @@ impl Checks {
             if !path.exists() {
                 continue;
             }
-            let text =
-                fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-            let found = checks.add(scenario.strip_prefix("server-").unwrap_or(scenario), &text);
+            let scenario = scenario.strip_prefix("server-").unwrap_or(scenario);
+            let found = checks.add(scenario, &packages::read(&path)?);
             found.with_context(|| format!("cannot understand {}", path.display()))?;
         }
         Ok(checks)
@@ -79,8 +80,7 @@ impl Checks {
                 "INFO" => continue,
                 _ => Found::Failed(message),
             };
-            let id = made.id;
-            let key = Check { scenario: scenario.to_owned(), id };
+            let key = Check { scenario: scenario.to_owned(), id: made.id };
             let worst = self.0.remove(&key).map_or(found.clone(), |known| known.max(found));
             self.0.insert(key, worst);
         }
