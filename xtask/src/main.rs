@@ -2,6 +2,7 @@
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool talks to its user")]
 
+mod dist;
 mod lines;
 mod reference;
 mod shell;
@@ -38,6 +39,8 @@ enum Command {
         #[arg(long)]
         check: bool,
     },
+    /// Build the program as it is released, stripped, with its symbols in a file beside it
+    Dist,
     /// Build for speed and run the benchmarks, with the arguments passed on
     #[command(disable_help_flag = true)]
     Bench(PassedOn),
@@ -60,7 +63,7 @@ fn main() -> ExitCode {
 fn run(command: Command, root: &Path) -> Result<ExitCode> {
     let is_good = match command {
         Command::Up(PassedOn { args }) => {
-            let serve = ["run", "--release", "-p", "gantry", "--", "serve"];
+            let serve = ["run", "--profile", "up", "-p", "gantry", "--", "serve"];
             return Program::cargo(root).args(serve).args(args).replace();
         }
         Command::Bench(PassedOn { args }) => {
@@ -68,6 +71,7 @@ fn run(command: Command, root: &Path) -> Result<ExitCode> {
             Program::cargo(root).args(build).run()?;
             return Program::new(target_dir(root).join("release").join("bench"), root).args(args).replace();
         }
+        Command::Dist => dist::run(root).map(|()| true)?,
         Command::Test(options) => test::run(root, &options),
         Command::Tidy => tidy::run(root)?,
         Command::Lines => lines::run(root).map(|()| true)?,
