@@ -78,21 +78,21 @@ impl fmt::Display for Table {
         writeln!(f, "## {}\n", self.title)?;
         let width = |n: usize| lines.iter().map(|line| line[n].chars().count()).max().unwrap_or(0);
         let widths: Vec<usize> = (0..lines[0].len()).map(width).collect();
+        // The rule under the head says which columns are figures and stand to the right.
+        let is_label = |n: usize| n < self.labels.len();
+        let rule = |(n, width): (usize, &usize)| {
+            format!("|{}{}", "-".repeat(width + 1), if is_label(n) { '-' } else { ':' })
+        };
+        let rule: String = widths.iter().enumerate().map(rule).collect();
         for (n, line) in lines.iter().enumerate() {
-            for (n, (text, width)) in line.iter().zip(&widths).enumerate() {
-                match n < self.labels.len() {
-                    true => write!(f, "| {text:<width$} ")?,
-                    false => write!(f, "| {text:>width$} ")?,
-                }
-            }
-            writeln!(f, "|")?;
+            let cell = |(n, (text, width)): (usize, (&String, &usize))| match is_label(n) {
+                true => format!("| {text:<width$} "),
+                false => format!("| {text:>width$} "),
+            };
+            let cells: String = line.iter().zip(&widths).enumerate().map(cell).collect();
+            writeln!(f, "{cells}|")?;
             if n == 0 {
-                // The rule under the head says which columns are figures and stand to the right.
-                for (n, width) in widths.iter().enumerate() {
-                    let end = if n < self.labels.len() { '-' } else { ':' };
-                    write!(f, "|{:-<1$}{end}", "", width + 1)?;
-                }
-                writeln!(f, "|")?;
+                writeln!(f, "{rule}|")?;
             }
         }
         Ok(())

@@ -135,7 +135,7 @@ fn source_file(random: &mut Random, n: usize) -> Result<String> {
     let mut text = format!("//! The {} of the {}.\n\n", any_word(random), any_word(random));
     for _ in 0..6 + random.index(13) {
         let mut kind = any_word(random) + &any_word(random);
-        kind[..1].make_ascii_uppercase();
+        kind.get_mut(..1).context("an empty word")?.make_ascii_uppercase();
         writeln!(text, "pub fn {}_{}(input: &{kind}) -> Result<()> {{", any_word(random), any_word(random))?;
         for _ in 0..3 + random.index(8) {
             let [to, from, with] = [any_word(random), any_word(random), any_word(random)];

@@ -67,7 +67,7 @@ fn check(ready: &Ready, tools: &Value, n_tools: usize, result: &Value) {
 
 fn start(ready: &Ready) -> Process {
     let mut command = Command::new(&ready.command);
-    command.args(&ready.args).env_clear().envs(ready.env.iter().map(|(name, value)| (name, value)));
+    command.args(&ready.args).env_clear().envs(&ready.env);
     for name in ["PATH", "HOME"] {
         command.envs(std::env::var_os(name).map(|value| (name, value)));
     }
