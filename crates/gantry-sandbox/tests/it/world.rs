@@ -19,7 +19,7 @@ pub(crate) const LONG: Duration = Duration::from_secs(60);
 
 /// How long a condition may take on a busy machine, and how often it is looked at.
 const TIMEOUT: Duration = Duration::from_secs(30);
-const LOOK: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// One process as the system shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -162,7 +162,7 @@ pub(crate) async fn eventually<C: Condition>(what: &str, mut look: impl FnMut() 
         match look().found() {
             Ok(found) => return found,
             Err(seen) if Instant::now() > deadline => panic!("waited for {what}; there is: {seen}"),
-            Err(_) => sleep(LOOK).await,
+            Err(_) => sleep(POLL_INTERVAL).await,
         }
     }
 }

@@ -45,17 +45,17 @@ came = {'proxy': os.environ.get('HTTP_PROXY')}
 def say(text):
     with socket.create_connection(('127.0.0.1', 3128), timeout=20) as s:
         s.sendall(text.encode())
-        told = b''
-        while b'\\r\\n\\r\\n' not in told or not told.endswith(b'hello'):
+        received = b''
+        while b'\\r\\n\\r\\n' not in received or not received.endswith(b'hello'):
             more = s.recv(4096)
             if not more:
                 break
-            told += more
-            if b'\\r\\n\\r\\n' in told and not told.startswith(b'HTTP/1.1 200'):
+            received += more
+            if b'\\r\\n\\r\\n' in received and not received.startswith(b'HTTP/1.1 200'):
                 break
-            if told.startswith(b'HTTP/1.1 200') and text.startswith('CONNECT') and told.count(b'HTTP/1.1') == 1 and told.endswith(b'\\r\\n\\r\\n'):
+            if received.startswith(b'HTTP/1.1 200') and text.startswith('CONNECT') and received.count(b'HTTP/1.1') == 1 and received.endswith(b'\\r\\n\\r\\n'):
                 s.sendall(b'GET / HTTP/1.1\\r\\nhost: x\\r\\n\\r\\n')
-        return told.decode('latin-1')
+        return received.decode('latin-1')
 def tries(name, what):
     try:
         came[name] = what()

@@ -174,7 +174,7 @@ fn is_done(server: &Server, held: &Held) {
 
 #[test]
 fn apr_4_an_outcome_that_finds_the_disk_full_is_recorded_once_there_is_room() {
-    if !hardened("apr_4_an_outcome_that_finds_the_disk_full_is_told_once_there_is_room") {
+    if !hardened("apr_4_an_outcome_that_finds_the_disk_full_is_recorded_once_there_is_room") {
         return;
     }
     let (mut scene, server) = Scene::new();
