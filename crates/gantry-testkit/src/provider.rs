@@ -27,12 +27,39 @@ const TOOLS: [(&str, bool, &str); 12] = [
     ("login", true, "user:string password:string"),
 ];
 
-/// The provider `test`.
+/// What a provider does when one of its tools is called.
+pub(crate) type Run =
+    for<'a> fn(&'a CallContext, &'a Permit) -> BoxFuture<'a, Result<RawOutput, CallFailure>>;
+
+/// A provider with a fixed list of tools.
 #[derive(Debug)]
-pub struct TestTools {
-    origin: Origin,
-    /// More tools that do nothing, for large lists.
-    fillers: usize,
+pub struct TestProvider {
+    pub(crate) origin: Origin,
+    pub(crate) style: Style,
+    pub(crate) tools: Vec<ToolSpec>,
+    pub(crate) run: Run,
+}
+
+impl Provider for TestProvider {
+    fn origin(&self) -> &Origin {
+        &self.origin
+    }
+
+    fn naming(&self) -> Style {
+        self.style
+    }
+
+    fn tools(&self) -> Vec<ToolSpec> {
+        self.tools.clone()
+    }
+
+    fn execute<'a>(
+        &'a self,
+        cx: &'a CallContext,
+        permit: &'a Permit,
+    ) -> BoxFuture<'a, Result<RawOutput, CallFailure>> {
+        (self.run)(cx, permit)
+    }
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -46,92 +73,63 @@ struct Arguments {
     arguments: Option<Box<serde_json::value::RawValue>>,
 }
 
-impl TestTools {
-    /// The tools, and this many fillers.
-    pub fn new(fillers: usize) -> Self {
-        let origin = Origin { provider: "test".into(), namespace: "test".into(), kind: ToolKind::Mcp };
-        Self { origin, fillers }
+/// The provider `test`, with this many more tools that do nothing, for large lists.
+pub fn test_tools(fillers: usize) -> TestProvider {
+    let mut tools: Vec<ToolSpec> =
+        TOOLS.iter().map(|(name, read_only, arguments)| tool(name, *read_only, arguments)).collect();
+    let mut bad = tool("bad-schema", true, "");
+    bad.input_schema = json!({ "type": "object", "properties": { "a": { "type": "strin" } } }).into();
+    tools.push(bad);
+    tools.extend((0..fillers).map(|n| {
+        let mut filler = tool(&format!("filler_{n:05}"), true, "");
+        let text = json!({ "type": "string", "description": "Some text" });
+        filler.input_schema = json!({ "type": "object", "properties": { "text": text } }).into();
+        filler.description =
+            "Does nothing, but takes as much room in a list as a common tool does. ".repeat(4);
+        filler
+    }));
+    TestProvider {
+        origin: Origin { provider: "test".into(), namespace: "test".into(), kind: ToolKind::Mcp },
+        style: Style::Prefixed,
+        tools,
+        run: |cx, permit| Box::pin(run(cx, permit)),
     }
 }
 
-impl Provider for TestTools {
-    fn origin(&self) -> &Origin {
-        &self.origin
+async fn run(cx: &CallContext, permit: &Permit) -> Result<RawOutput, CallFailure> {
+    // The no-ops are what the benches measure, so they read nothing.
+    if matches!(&*permit.tool().key.tool, "noop" | "noop_write") {
+        return Ok(RawOutput::Text("ok".into()));
     }
-
-    fn naming(&self) -> Style {
-        Style::Prefixed
-    }
-
-    fn tools(&self) -> Vec<ToolSpec> {
-        let mut tools: Vec<ToolSpec> =
-            TOOLS.iter().map(|(name, read_only, arguments)| tool(name, *read_only, arguments)).collect();
-        let mut bad = tool("bad-schema", true, "");
-        bad.input_schema = json!({ "type": "object", "properties": { "a": { "type": "strin" } } }).into();
-        tools.push(bad);
-        tools.extend((0..self.fillers).map(|n| {
-            let mut filler = tool(&format!("filler_{n:05}"), true, "");
-            let text = json!({ "type": "string", "description": "Some text" });
-            filler.input_schema = json!({ "type": "object", "properties": { "text": text } }).into();
-            filler.description =
-                "Does nothing, but takes as much room in a list as a common tool does. ".repeat(4);
-            filler
-        }));
-        tools
-    }
-
-    fn execute<'a>(
-        &'a self,
-        cx: &'a CallContext,
-        permit: &'a Permit,
-    ) -> BoxFuture<'a, Result<RawOutput, CallFailure>> {
-        Box::pin(async move {
-            // The no-ops are what the benches measure, so they read nothing.
-            if matches!(&*permit.tool().key.tool, "noop" | "noop_write") {
-                return Ok(RawOutput::Text("ok".into()));
-            }
-            let arguments: Arguments =
-                serde_json::from_str(permit.arguments()).map_err(|error| fault(&error.to_string()))?;
-            self.run(cx, permit, arguments).await
-        })
-    }
-}
-
-impl TestTools {
-    async fn run(
-        &self,
-        cx: &CallContext,
-        permit: &Permit,
-        arguments: Arguments,
-    ) -> Result<RawOutput, CallFailure> {
-        match &*permit.tool().key.tool {
-            "echo" | "login" => Ok(RawOutput::Text(arguments.text)),
-            "sleep" => {
-                tokio::time::sleep(Duration::from_millis(arguments.ms)).await;
-                Ok(RawOutput::Text("slept".into()))
-            }
-            "slow-write" => {
-                append(&arguments.file, "begun");
-                tokio::time::sleep(Duration::from_millis(arguments.ms)).await;
-                append(&arguments.file, "ended");
-                Ok(RawOutput::Text("written".into()))
-            }
-            "flood" => Ok(RawOutput::Text("0123456789abcde\n".repeat(arguments.bytes.div_ceil(16)))),
-            "fail" => Err(fault(&arguments.text)),
-            "panic" => panic!("a tool that panics"),
-            "count" => {
-                append(&arguments.file, &arguments.text);
-                Ok(RawOutput::Json(json!({ "counted": arguments.text }).to_string()))
-            }
-            "tick" => {
-                tokio::time::sleep(Duration::from_millis(arguments.ms)).await;
-                append(&arguments.file, "tick");
-                let lines = std::fs::read_to_string(&arguments.file).unwrap_or_default().lines().count();
-                Ok(RawOutput::Text(lines.to_string()))
-            }
-            "nested" => nested(cx, arguments).await,
-            other => Ok(RawOutput::Text(other.to_owned())),
+    let arguments: Arguments =
+        serde_json::from_str(permit.arguments()).map_err(|error| fault(&error.to_string()))?;
+    match &*permit.tool().key.tool {
+        "echo" | "login" => Ok(RawOutput::Text(arguments.text)),
+        "sleep" => {
+            tokio::time::sleep(Duration::from_millis(arguments.ms)).await;
+            Ok(RawOutput::Text("slept".into()))
         }
+        "slow-write" => {
+            append(&arguments.file, "begun");
+            tokio::time::sleep(Duration::from_millis(arguments.ms)).await;
+            append(&arguments.file, "ended");
+            Ok(RawOutput::Text("written".into()))
+        }
+        "flood" => Ok(RawOutput::Text("0123456789abcde\n".repeat(arguments.bytes.div_ceil(16)))),
+        "fail" => Err(fault(&arguments.text)),
+        "panic" => panic!("a tool that panics"),
+        "count" => {
+            append(&arguments.file, &arguments.text);
+            Ok(RawOutput::Json(json!({ "counted": arguments.text }).to_string()))
+        }
+        "tick" => {
+            tokio::time::sleep(Duration::from_millis(arguments.ms)).await;
+            append(&arguments.file, "tick");
+            let lines = std::fs::read_to_string(&arguments.file).unwrap_or_default().lines().count();
+            Ok(RawOutput::Text(lines.to_string()))
+        }
+        "nested" => nested(cx, arguments).await,
+        other => Ok(RawOutput::Text(other.to_owned())),
     }
 }
 

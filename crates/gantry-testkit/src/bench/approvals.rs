@@ -5,7 +5,7 @@ use super::in_process::{InProcess, folder};
 use super::report::{Figures, Table, percentiles, timed};
 use super::{ROUNDS, Section, progress};
 use crate::process;
-use crate::provider::TestTools;
+use crate::provider::test_tools;
 use anyhow::{Context as _, Result, anyhow, ensure};
 use gantry_core::pattern::Pattern;
 use gantry_core::policy::{ApprovalRules, Policies};
@@ -54,7 +54,7 @@ pub(super) async fn measure() -> Result<Table> {
 }
 
 async fn start(folder: &Path, timeout: Duration) -> Result<InProcess> {
-    InProcess::start(folder, Arc::new(TestTools::new(0)), |options| {
+    InProcess::start(folder, Arc::new(test_tools(0)), |options| {
         let requires_approval = vec![Pattern::everything()];
         let rules = ApprovalRules { requires_approval, ..ApprovalRules::default() };
         let policies = Policies::compile(&[], rules);

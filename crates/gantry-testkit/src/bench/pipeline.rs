@@ -5,7 +5,7 @@ use super::in_process::{InProcess, folder};
 use super::load::{Load, Worker};
 use super::report::{Figures, Table};
 use super::{ROUNDS, Section, WARM_UP, alloc, per_call, progress};
-use crate::provider::TestTools;
+use crate::provider::test_tools;
 use anyhow::Result;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,7 +24,7 @@ pub(super) async fn measure(time: Duration) -> Result<Table> {
     let mut table = Table::new(title, &["effect", "workers"]);
     for round in 0..ROUNDS {
         let folder = folder()?;
-        let bench = InProcess::start(folder.path(), Arc::new(TestTools::new(0)), |_| Ok(())).await?;
+        let bench = InProcess::start(folder.path(), Arc::new(test_tools(0)), |_| Ok(())).await?;
         let bench = Arc::new(bench);
         for ((effect, tool), n_workers) in TOOLS.into_iter().flat_map(|tool| WORKERS.map(|n| (tool, n))) {
             progress(Section::Pipeline, round, &format!("{tool} ×{n_workers}"));

@@ -2,8 +2,8 @@
 
 use gantry_provider::Provider;
 use gantry_runtime::options::ProviderOptions;
-use gantry_testkit::coordination::Coordination;
-use gantry_testkit::provider::TestTools;
+use gantry_testkit::coordination::coordination;
+use gantry_testkit::provider::test_tools;
 use serde::Deserialize;
 use std::collections::HashMap;
 use std::process::ExitCode;
@@ -27,9 +27,9 @@ fn main() -> ExitCode {
     let settings =
         std::env::var("TEST_GANTRY_SETTINGS").ok().map(|text| serde_json::from_str::<Settings>(&text));
     let Ok(settings) = settings.unwrap_or_else(|| Ok(Settings::default())) else { return ExitCode::from(2) };
-    let mut providers: Vec<Arc<dyn Provider>> = vec![Arc::new(TestTools::new(fillers))];
+    let mut providers: Vec<Arc<dyn Provider>> = vec![Arc::new(test_tools(fillers))];
     if std::env::var_os("TEST_GANTRY_COORDINATION").is_some() {
-        providers.push(Arc::new(Coordination::default()));
+        providers.push(Arc::new(coordination()));
     }
     let extra = gantry::Extra { providers, options: HashMap::from([("test".into(), options(settings))]) };
     gantry::run(std::env::args_os(), extra)

@@ -5,16 +5,15 @@ use super::{AGENTS, PROVIDERS, TOOLS, TOOLS_EACH, agent, candidate, origin};
 use crate::bench::in_process::{folder, services};
 use crate::bench::report::{Figures, Table, percentiles, timed};
 use crate::bench::{ROUNDS, Section, progress};
+use crate::provider::{Run, TestProvider, fault};
 use anyhow::{Context as _, Result, ensure};
-use gantry_core::Permit;
-use gantry_core::error::{CallFailure, ErrorCode, ToolError};
 use gantry_core::names::Style;
-use gantry_core::tool::{Origin, ToolSpec};
-use gantry_provider::{BoxFuture, CallContext, Provider, RawOutput};
+use gantry_provider::Provider;
 use gantry_runtime::options::AgentOptions;
 use gantry_runtime::projects::{Load, Plans};
 use gantry_runtime::{Options, Plan, ProcessOptions, Projects, Runtime};
 use std::collections::BTreeMap;
+use std::future::ready;
 use std::hint::black_box;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -137,37 +136,9 @@ fn plan(name: &str, folder: &Path, version: usize, part: Option<Part>) -> Result
             spec.description = description.clone().unwrap_or(spec.description);
             spec
         });
-        Arc::new(Fillers { origin: origin(n), tools: tools.collect() }) as Arc<dyn Provider>
+        let (origin, tools) = (origin(n), tools.collect());
+        let run: Run = |_, _| Box::pin(ready(Err(fault("these tools are only listed"))));
+        Arc::new(TestProvider { origin, style: Style::Prefixed, tools, run }) as Arc<dyn Provider>
     });
     Ok(Plan { options, providers: providers.collect() })
-}
-
-/// A provider whose tools are only there.
-#[derive(Debug)]
-struct Fillers {
-    origin: Origin,
-    tools: Vec<ToolSpec>,
-}
-
-impl Provider for Fillers {
-    fn origin(&self) -> &Origin {
-        &self.origin
-    }
-
-    fn naming(&self) -> Style {
-        Style::Prefixed
-    }
-
-    fn tools(&self) -> Vec<ToolSpec> {
-        self.tools.clone()
-    }
-
-    fn execute<'a>(
-        &'a self,
-        _cx: &'a CallContext,
-        _permit: &'a Permit,
-    ) -> BoxFuture<'a, Result<RawOutput, CallFailure>> {
-        let error = ToolError::new(ErrorCode::ExecutionError, "fillers are only there");
-        Box::pin(std::future::ready(Err(CallFailure::without_effect(error))))
-    }
 }
