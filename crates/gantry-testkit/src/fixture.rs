@@ -18,6 +18,13 @@ pub use era::Era;
 pub use serve::run;
 
 use clap::Parser;
+use rmcp::model::PaginatedRequestParams;
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer};
+
+type Answer<T> = Result<T, ErrorData>;
+type Context = RequestContext<RoleServer>;
+type Page = Option<PaginatedRequestParams>;
 
 /// An MCP server with everything that the official conformance suite asks for.
 #[derive(Debug, Parser)]
