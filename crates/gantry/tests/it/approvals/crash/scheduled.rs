@@ -75,7 +75,8 @@ fn apr_8_a_scheduled_call_outlives_the_server_and_runs_once_when_its_time_has_co
 
 #[test]
 fn apr_8_a_call_whose_time_came_while_no_server_ran_is_run_once_by_the_next_start() {
-    let home = delayed(100);
+    // Long enough for a busy machine to stop the server before.
+    let home = delayed(2000);
     let server = home.serve();
     let held = scheduled(&server, "late");
     let planned = moment(&item(&server, &held.id), "scheduledFor");
