@@ -130,8 +130,8 @@ fn pol_6_what_a_server_says_of_its_tools_reaches_the_model_and_people() {
 fn pol_6_a_server_of_the_catalogue_that_cannot_start_leaves_the_rest_working() {
     let home = TestDir::new();
     let quick = json!({ "timeouts": { "startupMs": 300 } });
-    let gone = Faulty::start(Kind::Ws, &[]).url.clone();
-    let none = Faulty::start(Kind::Tcp, &[]).url.clone();
+    let gone = Faulty::start(Kind::Ws, &[]).url;
+    let none = Faulty::start(Kind::Tcp, &[]).url;
     tool(&home, "exits", &program(&faulty(&["--exit-on-start"])));
     tool(&home, "hangs", &with(program(&faulty(&["--never-start"])), &quick));
     tool(&home, "missing", &json!({ "kind": "mcp", "command": "no-such-program-anywhere" }));
