@@ -45,7 +45,7 @@ pub(super) const OPERATIONS: [Operation; 42] = [
     post::<Canceled>("/api/v1/calls/{id}/cancel", "The same, for clients that cannot send DELETE"),
     get::<List<Approval>>("/api/v1/approvals", "List the calls that wait for a person or for their time, and those that did")
         .query::<ApprovalQuery>(),
-    get::<Approval>("/api/v1/approvals/{id}", "Get a call that waits or has waited").query::<Wait>(),
+    get::<Approval>("/api/v1/approvals/{id}", "Get a call that waits or has waited, by its id or by at least 6 of the digits that this ends with").query::<Wait>(),
     post::<Approval>(
         "/api/v1/approvals/{id}/decision",
         "Approve or deny a call; takes the key of an approver. 409 if it was decided before, 410 if it has expired",
