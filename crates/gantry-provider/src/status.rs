@@ -21,7 +21,7 @@ pub enum HealthStatus {
     Off,
 }
 
-/// A server as `GET /api/v1/servers` lists it.
+/// An MCP server, or an API, as `GET /api/v1/servers` lists it.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "Server")]
@@ -35,7 +35,7 @@ pub struct ProviderStatus {
     pub agent: Option<Arc<str>>,
     /// How it is reached.
     #[serde(rename = "type")]
-    #[schemars(extend("enum" = ["stdio", "http", "sse", "websocket", "tcp"]))]
+    #[schemars(extend("enum" = ["stdio", "http", "sse", "websocket", "tcp", "openapi"]))]
     pub kind: Cow<'static, str>,
     /// How it is doing.
     #[serde(rename = "light")]
@@ -66,6 +66,24 @@ pub struct ProviderStatus {
     /// Each replica, where there are several; for administrators.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub replicas: Vec<ReplicaStatus>,
+    /// For an API whose document was read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub import: Option<ImportStatus>,
+}
+
+/// What became of the OpenAPI document of an API. Each of its other operations is a tool.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "Import")]
+pub struct ImportStatus {
+    /// How many operations the document has.
+    pub operations: usize,
+    /// How many of them the configuration leaves out.
+    pub left_out: usize,
+    /// How many of them cannot be tools.
+    pub skipped: usize,
+    /// Security schemes that operations need and no credential is configured for.
+    pub missing_credentials: Vec<String>,
 }
 
 /// One replica of a server.

@@ -25,6 +25,7 @@ pub(super) async fn list(
     let project =
         of.project.as_deref().map(|name| query::known_project(&app, &who, Some(name))).transpose()?;
     let mut servers = app.projects.servers(project.as_deref());
+    servers.extend(app.projects.apis(project.as_deref()));
     servers.retain(|server| who.reaches(&server.project));
     Ok(Json(List::whole(servers.into_iter().map(|server| shown(server, &who)).collect())))
 }
@@ -36,7 +37,8 @@ pub(super) async fn show(
     Query(query): Query<InProject>,
 ) -> Result<Json<Server>, ApiError> {
     let project = project(&query, &app, &who)?;
-    let found = find(&app, &project, &id).ok_or_else(|| unknown(&id))?;
+    let api = || app.projects.apis(Some(&project)).into_iter().find(|api| *api.id == *id);
+    let found = find(&app, &project, &id).or_else(api).ok_or_else(|| unknown(&id))?;
     Ok(Json(shown(found, &who)))
 }
 

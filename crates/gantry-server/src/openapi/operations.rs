@@ -70,7 +70,7 @@ pub(super) const OPERATIONS: [Operation; 42] = [
     get::<List<Run>>("/api/v1/runs", "List runs, newest first").query::<RunQuery>(),
     get::<RunTree>("/api/v1/runs/{id}", "Get a run as a tree of operations"),
     post::<Canceled>("/api/v1/runs/{id}/cancel", "Cancel a run and all its calls"),
-    get::<List<Server>>("/api/v1/servers", "List the MCP servers and how they are doing").query::<OfProject>(),
+    get::<List<Server>>("/api/v1/servers", "List the MCP servers and the APIs, and how they are doing").query::<OfProject>(),
     post::<ChangedServer>(
         "/api/v1/servers",
         "Add an MCP server until Gantry stops; takes the key of an administrator",
@@ -78,7 +78,7 @@ pub(super) const OPERATIONS: [Operation; 42] = [
     .query::<InProject>()
     .body::<NewServer>()
     .statuses(&["201"]),
-    get::<Server>("/api/v1/servers/{id}", "Get an MCP server").query::<InProject>(),
+    get::<Server>("/api/v1/servers/{id}", "Get an MCP server or an API").query::<InProject>(),
     delete::<Removed>(
         "/api/v1/servers/{id}",
         "Stop an MCP server and remove its tools, until Gantry stops; takes the key of an administrator",
