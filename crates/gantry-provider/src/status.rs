@@ -5,6 +5,7 @@ use gantry_core::digest::Digest;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// How a server is doing, in one word.
@@ -131,6 +132,17 @@ impl PinDiff {
         let text = serde_json::to_string(differences).unwrap_or_default();
         Digest::of(text.as_bytes()).to_string()
     }
+}
+
+/// What the lock file of a project pins.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Pins {
+    /// The name of the file.
+    pub file: String,
+    /// Why the file cannot be used; it pins everything then.
+    pub error: Option<String>,
+    /// The names of the pinned tools, by server.
+    pub servers: BTreeMap<String, Vec<String>>,
 }
 
 /// The definitions that a person accepts.

@@ -10,7 +10,7 @@ mod resources;
 pub use gantry_core::error::{EffectState, ErrorCode, ToolError};
 pub use gantry_core::{Effect, EntryPoint, Priority, Role, State, ToolKind};
 pub use gantry_provider::{
-    HealthStatus, ImportStatus as Import, PinDiff as LockDiff, ProviderStatus as Server,
+    HealthStatus, ImportStatus as Import, PinDiff as LockDiff, Pins, ProviderStatus as Server,
     ReplicaStatus as Replica,
 };
 pub use gantry_runtime::clock::Timestamp;

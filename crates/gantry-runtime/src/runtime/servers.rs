@@ -3,7 +3,7 @@
 use super::{Runtime, Snapshot};
 use gantry_core::Tool;
 use gantry_provider::server::Server;
-use gantry_provider::{HealthStatus, PinChoice, PinDiff, Provider, ProviderStatus};
+use gantry_provider::{HealthStatus, PinChoice, PinDiff, Pins, Provider, ProviderStatus};
 use std::sync::Arc;
 
 impl Runtime {
@@ -48,6 +48,12 @@ impl Runtime {
     pub fn lock_diff(&self, server: Option<&str>) -> Vec<PinDiff> {
         let snapshot = self.snapshot();
         self.servers.pin_diff(server, &|server| snapshot.providers.has(server))
+    }
+
+    /// What is pinned.
+    #[must_use]
+    pub fn lock_pins(&self) -> Pins {
+        self.servers.pins()
     }
 
     /// Pins what the servers have now, as far as it is chosen. Servers that are down keep what is pinned of them. Returns

@@ -24,7 +24,7 @@ pub(super) async fn diff(
     known(&runtime, query.server.as_deref())?;
     let mut found = runtime.lock_diff(query.server.as_deref());
     found.retain(|diff| query.tool.is_none() || diff.tool == query.tool);
-    Ok(listed(found))
+    Ok(listed(&runtime, found))
 }
 
 pub(super) async fn accept(
@@ -46,7 +46,7 @@ pub(super) async fn accept(
     let done = runtime.lock_accept(choice).await;
     // Other runtimes of the project go by the same pins.
     app.projects.look_at_pins(&runtime.project).await;
-    Ok(listed(done.map_err(|message| not_accepted(&runtime, &accepted, message))?))
+    Ok(listed(&runtime, done.map_err(|message| not_accepted(&runtime, &accepted, message))?))
 }
 
 /// What is there now may not be what was seen; a server that has never been ready has nothing to accept; anything else is
@@ -87,7 +87,7 @@ fn known(runtime: &Runtime, server: Option<&str>) -> Result<(), ApiError> {
     if runs { Ok(()) } else { Err(unknown(id)) }
 }
 
-fn listed(diffs: Vec<PinDiff>) -> Json<LockDiffs> {
+fn listed(runtime: &Runtime, diffs: Vec<PinDiff>) -> Json<LockDiffs> {
     let revision = PinDiff::revision(&diffs);
-    Json(LockDiffs { list: List::whole(diffs), revision })
+    Json(LockDiffs { list: List::whole(diffs), revision, pinned: runtime.lock_pins() })
 }
