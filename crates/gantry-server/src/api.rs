@@ -1,4 +1,4 @@
-//! The HTTP API: one table of routes, which is also what the OpenAPI document is checked against.
+//! The HTTP API: one table of routes, with which the OpenAPI document is compared.
 
 mod agents;
 mod approvals;
@@ -84,13 +84,13 @@ pub fn router(app: App) -> Router {
         router = router.route(path, methods);
     }
     router
-        .route("/mcp/{project}", any(mcp::http::serve_project))
-        .route("/mcp/{project}/agents/{agent}", any(mcp::http::serve_agent))
+        .route("/mcp/{project}", any(mcp::http::serve))
+        .route("/mcp/{project}/agents/{agent}", any(mcp::http::serve))
         .route("/sse", get(mcp::http::open_sse))
-        .route("/messages", post(mcp::http::take_message))
+        .route("/messages", post(mcp::http::receive_message))
         .route("/ws", any(mcp::http::open_socket))
-        .route("/ws/{project}", any(mcp::http::open_project_socket))
-        .route("/ws/{project}/agents/{agent}", any(mcp::http::open_agent_socket))
+        .route("/ws/{project}", any(mcp::http::open_socket))
+        .route("/ws/{project}/agents/{agent}", any(mcp::http::open_socket))
         .route("/", get(health::page))
         .route("/approvals", get(page::show))
         .route("/approvals/{id}", get(page::show))
@@ -111,7 +111,7 @@ async fn not_allowed(request: Request) -> ApiError {
 
 /// For the command line: the same routes, in this process.
 impl App {
-    /// Answers one request without a socket. Whoever calls this can read the data folder, so they are its person.
+    /// Answers one request without a socket, as the owner of the data folder: the caller can read it.
     ///
     /// # Errors
     /// The path is not one.

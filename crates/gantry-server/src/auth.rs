@@ -1,8 +1,8 @@
-//! Who sends a request, and what they may do.
+//! Authentication: who sends a request, and what the sender may do.
 //!
 //! On loopback the agent role is open to everyone on the machine; deciding and administering take a key. On any other
 //! address everything takes one. There is the key of the data folder, which is its person's, and there are keys of the
-//! store, each with a role and perhaps with access. A key that is wrong is refused even where none is needed.
+//! store, each with a role and perhaps with limits. A key that is wrong is refused even where none is needed.
 
 mod access;
 mod key_cache;
@@ -58,13 +58,13 @@ impl Identity {
         }
     }
 
-    /// The person who can read the data folder.
+    /// The owner of the data folder.
     #[must_use]
     pub fn owner() -> Self {
         Self { owner: true, ..Self::unlimited("person", Role::Admin) }
     }
 
-    /// Anybody on this machine.
+    /// A sender on this machine without a key.
     #[must_use]
     pub fn local() -> Self {
         static LOCAL: LazyLock<Identity> = LazyLock::new(|| Identity::unlimited("local", Role::Agent));
@@ -94,7 +94,7 @@ impl Identity {
         Caller { principal, role: Role::Agent, ..caller }
     }
 
-    /// Whose calls they may see: everybody's, or their own.
+    /// The only principal whose calls it may see; `None` means all.
     #[must_use]
     pub fn visible_principal(&self) -> Option<Arc<str>> {
         (self.role != Role::Admin).then(|| Arc::clone(&self.principal))
@@ -116,7 +116,7 @@ impl Identity {
     }
 }
 
-/// What opens the doors: the key of the data folder, the keys of the store, and, on loopback, being on the machine.
+/// What authenticates a sender: the key of the data folder, a key of the store or, on loopback, being on the machine.
 pub(crate) struct Keys {
     admin: Arc<str>,
     open_to_machine: bool,
@@ -129,7 +129,7 @@ impl Keys {
         Self { admin, open_to_machine: loopback, ring }
     }
 
-    /// Who sends these headers.
+    /// The sender of these headers.
     pub(crate) async fn identify(&self, headers: &HeaderMap) -> Result<Identity, ApiError> {
         let Some(sent) = headers.get(header::AUTHORIZATION) else {
             return if self.open_to_machine {
@@ -161,13 +161,13 @@ fn bearer(value: &str) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| key.trim())
 }
 
-/// Handlers take the identity from here. The listener puts it there after the gates; so does the command line.
+/// Handlers take the identity from here. The listener puts it there; so does the command line.
 impl<S: Sync> FromRequestParts<S> for Identity {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
         let found = parts.extensions.get::<Self>().cloned();
-        found.ok_or_else(|| ApiError::unauthorised("the request did not pass the gates"))
+        found.ok_or_else(|| ApiError::unauthorised("the request was not authenticated"))
     }
 }
 

@@ -77,8 +77,10 @@ impl Schemas {
             "default".into(),
             json!({ "description": "Not done; the error says why", "content": content_of_failure }),
         );
+        let admin = if operation.is_for_admins { "; takes the key of an administrator" } else { "" };
+        let summary = format!("{}{admin}", operation.summary);
         let mut described = json!({
-            "summary": operation.summary, "parameters": self.parameters(operation), "responses": responses,
+            "summary": summary, "parameters": self.parameters(operation), "responses": responses,
         });
         if let (Some(body), Some(described)) = (operation.body, described.as_object_mut()) {
             let content = content("application/json", body(&mut self.requests).to_value());

@@ -51,7 +51,7 @@ pub(super) async fn activate(
 ) -> Answer<Switched> {
     who.require_admin("making an agent active")?;
     let project = resolve_project(&app, &who, query, body).await?;
-    // Whether there is such an agent is asked afterwards: the switch reads the configuration, which may bring it.
+    // Looked up afterwards: the switch reads the configuration, which may bring the agent.
     let switched = app.projects.activate(&project, Some(&name)).await;
     let switched = switched.map_err(|refusal| match find(&app, &project, &name) {
         Some(_) => ApiError::from(refusal),
@@ -77,7 +77,7 @@ pub(super) async fn deactivate(
     Err(ApiError::new(StatusCode::CONFLICT, ErrorCode::InvalidArguments, message))
 }
 
-/// The project that the query or the body of a request names, or else the one that its sender means.
+/// The project that the query or the body names, or else the default of the sender.
 async fn resolve_project(
     app: &App,
     who: &Identity,

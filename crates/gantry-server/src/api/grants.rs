@@ -1,4 +1,4 @@
-//! `/api/v1/grants`: the yeses that hold for more than one call, and their revocation.
+//! `/api/v1/grants`: approvals that hold for more than one call, and their revocation.
 
 use super::query::{self, Answer, PageParams, Path, Query, Sender};
 use super::short_id::ShortId;
@@ -22,7 +22,7 @@ pub(super) async fn list(Sender(app, who): Sender, Query(query): Query<GrantQuer
     let fetch = |cursor, limit| store.grants(GrantFilter { cursor, limit, ..filter.clone() });
     let page =
         query::paginate_filtered(part, fetch, |row| row.id, |_| 0, |row| is_shown_to(row, &who)).await?;
-    // What was granted in a project that is gone can still be looked up.
+    // The grants of a project that was removed can still be read.
     if let Some(project) = query.project.as_deref().filter(|_| page.items.is_empty()) {
         query::known_project(&app, &who, Some(project))?;
     }

@@ -38,7 +38,7 @@ pub(super) async fn queues(Sender(app, who): Sender) -> Answer<List<Queue>> {
     Ok(Json(List::whole(app.projects.queues())))
 }
 
-/// Whoever gets past the gates may see it.
+/// The first page, for every sender.
 pub(super) async fn page(Sender(app, who): Sender, headers: HeaderMap) -> Response {
     (page::HEADERS, page::render(&app, &who, &headers)).into_response()
 }

@@ -1,4 +1,4 @@
-//! Reading what a request says: bodies, ids, times and lists, each with an error that names the field.
+//! Reads requests: bodies, queries, ids, times and pages, each with an error that names the field.
 
 use crate::error::ApiError;
 use crate::model::List;
@@ -19,7 +19,8 @@ use serde::de::DeserializeOwned;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// Bytes of a body that is too large that are read, and drained: who is cut off while he sends never reads why.
+/// How much of an oversized body is drained before responding 413; closing earlier would reset the connection before the
+/// client reads the response.
 const MAX_BYTES_DRAINED: usize = 64 * 1024 * 1024;
 
 /// Reads a whole body, bounded in size and time.
@@ -93,7 +94,7 @@ impl<S: Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
     }
 }
 
-/// What the path of a request names; a mistake in it is answered in the shape of every error.
+/// The parameters of the path; a mistake in them is answered in the shape of every error.
 #[derive(Debug)]
 pub(crate) struct Path<T>(pub(crate) T);
 
@@ -108,7 +109,7 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T>
     }
 }
 
-/// The text of a JSON body that every reader reads alike.
+/// The text of a JSON body without duplicate keys and the like, which readers would read differently.
 fn json_text(bytes: &Bytes) -> Result<&str, ApiError> {
     let text = std::str::from_utf8(bytes).map_err(|_invalid| ApiError::invalid("the body is not UTF-8"))?;
     gantry_core::json::check(text)
@@ -150,7 +151,7 @@ pub(crate) fn moment(name: &str, text: Option<&str>) -> Result<Option<i64>, ApiE
     })
 }
 
-/// The runtime that a request is for: of the project that it names, or else of the one that its sender means.
+/// The runtime that a request is for: of the project that it names, or else of the default of its sender.
 pub(crate) async fn context(
     app: &App,
     who: &Identity,
@@ -162,14 +163,14 @@ pub(crate) async fn context(
     Ok(app.projects.context(&project, agent.as_deref()).await?)
 }
 
-/// The project that a request names, or else the one that its sender means.
+/// The project that a request names, or else the default of its sender.
 pub(crate) fn known_project(app: &App, who: &Identity, project: Option<&str>) -> Result<Arc<str>, ApiError> {
     let wanted = who.project(project)?;
     let known = app.projects.names().into_iter().find(|known| **known == *wanted);
     known.ok_or_else(|| ApiError::not_found("there is no such project"))
 }
 
-/// The part of a list that is asked for.
+/// The page of a list that is asked for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PageParams<C> {
     pub(crate) cursor: Option<C>,
@@ -194,19 +195,19 @@ fn no_cursor(text: &str) -> ApiError {
     ApiError::invalid("the cursor is not the `next` of a page of this list; start again without a cursor")
 }
 
-/// Rows that are given at once, and rows that are if nothing else is said.
+/// Rows of a page, at most and unless the request says.
 const MAX_PAGE: u32 = 1000;
 const DEFAULT_PAGE: u32 = 50;
 
-/// Bytes of rows that are given at once; the one that passes it is the last.
+/// Bytes of the rows of a page; the row that exceeds this is the last.
 const MAX_ANSWER_BYTES: usize = 4 * 1024 * 1024;
 
-/// Rows that are looked through for one answer.
+/// Rows that are read for one page.
 const MAX_ROWS_SCANNED: usize = 20_000;
 
-/// The part of a list that is asked for, where the store cannot tell which rows its reader may see. `fetch` reads at most
-/// so many rows behind a cursor; a row has a cursor and, where that matters, a size in bytes. An answer may have fewer items
-/// than were asked for, and others behind it all the same.
+/// A page of the rows that the sender may see, which the store cannot tell. `fetch` reads at most so many rows after a cursor;
+/// `place` is the cursor of a row, `bytes` its size where that matters. A page may have fewer items than were asked for and
+/// still have a next one.
 pub(crate) async fn paginate_filtered<T, C, F>(
     part: PageParams<C>,
     fetch: impl Fn(Option<C>, u32) -> F,
@@ -220,7 +221,7 @@ where
     let limit = part.limit.filter(|limit| *limit > 0).unwrap_or(DEFAULT_PAGE).min(MAX_PAGE);
     let (mut items, mut cursor, mut seen, mut size) = (Vec::new(), part.cursor, 0, 0);
     loop {
-        // Whoever wants few rows may see few of those there are.
+        // The sender may see few of the rows that are read.
         let page = fetch(cursor, limit.max(DEFAULT_PAGE)).await?;
         seen += page.items.len();
         let mut rows = page.items.into_iter();

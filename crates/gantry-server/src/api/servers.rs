@@ -11,7 +11,7 @@ use http::StatusCode;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// The project that the query names, or else the one that the sender means.
+/// The project that the query names, or else the default of the sender.
 fn project(query: &InProject, app: &App, who: &Identity) -> Result<Arc<str>, ApiError> {
     query::known_project(app, who, query.project.as_deref())
 }
@@ -41,7 +41,7 @@ pub(super) async fn add(
     Query(query): Query<InProject>,
     body: Body,
 ) -> Result<(StatusCode, Json<ChangedServer>), ApiError> {
-    // What a server runs can reach all that Gantry can.
+    // The program of a server can reach everything that Gantry can.
     who.require_global_admin("adding a server")?;
     let NewServer { id, entry } = query::read("a server", body).await?;
     let project = project(&query, &app, &who)?;

@@ -18,6 +18,8 @@ pub(super) struct Operation {
     pub(super) method: &'static str,
     pub(super) path: &'static str,
     pub(super) summary: &'static str,
+    /// Whether it takes the key of an administrator.
+    pub(super) is_for_admins: bool,
     pub(super) query: Option<MakeSchema>,
     pub(super) body: Option<MakeSchema>,
     pub(super) is_body_optional: bool,
@@ -59,11 +61,11 @@ pub(super) const OPERATIONS: [Operation; 42] = [
     .conflict(),
     get::<List<Grant>>("/api/v1/grants", "List the approvals that hold for more than one call").query::<GrantQuery>(),
     delete::<Revoked>("/api/v1/grants/{id}", "Revoke a grant; takes the key of an approver"),
-    get::<List<Key>>("/api/v1/keys", "List the keys, without their secrets; takes the key of an administrator"),
-    post::<MadeKey>("/api/v1/keys", "Make a key, which is shown once; takes the key of an administrator")
+    get::<List<Key>>("/api/v1/keys", "List the keys, without their secrets").admin(),
+    post::<MadeKey>("/api/v1/keys", "Make a key, which is shown once").admin()
         .body::<NewKey>()
         .statuses(&["201"]),
-    delete::<Revoked>("/api/v1/keys/{id}", "Revoke a key, by its id or its name; takes the key of an administrator"),
+    delete::<Revoked>("/api/v1/keys/{id}", "Revoke a key, by its id or its name").admin(),
     get::<Event<'static>>("/api/v1/events", "The events, as server-sent events: the recent ones, then new ones")
         .query::<EventQuery>()
         .content_type("text/event-stream"),
@@ -73,70 +75,70 @@ pub(super) const OPERATIONS: [Operation; 42] = [
     get::<List<Server>>("/api/v1/servers", "List the MCP servers and the APIs, and how they are doing").query::<OfProject>(),
     post::<ChangedServer>(
         "/api/v1/servers",
-        "Add an MCP server until Gantry stops; takes the key of an administrator",
-    )
+        "Add an MCP server until Gantry stops",
+    ).admin()
     .query::<InProject>()
     .body::<NewServer>()
     .statuses(&["201"]),
     get::<Server>("/api/v1/servers/{id}", "Get an MCP server or an API").query::<InProject>(),
     delete::<Removed>(
         "/api/v1/servers/{id}",
-        "Stop an MCP server and remove its tools, until Gantry stops; takes the key of an administrator",
-    )
+        "Stop an MCP server and remove its tools, until Gantry stops",
+    ).admin()
     .query::<InProject>(),
     post::<ChangedServer>(
         "/api/v1/servers/{id}/restart",
-        "Stop an MCP server and start it anew; takes the key of an administrator",
-    )
+        "Stop an MCP server and start it anew",
+    ).admin()
     .query::<InProject>(),
     get::<List<Agent>>("/api/v1/agents", "List the agents, and which of them is active").query::<OfProject>(),
     get::<AgentDetails>("/api/v1/agents/{name}", "Get an agent and its tools").query::<InProject>(),
     post::<Switched>(
         "/api/v1/agents/{name}/activate",
-        "Make an agent the active one of its project; takes the key of an administrator",
-    )
+        "Make an agent the active one of its project",
+    ).admin()
     .query::<InProject>()
     .optional_body::<ProjectName>(),
     post::<Switched>(
         "/api/v1/agents/{name}/deactivate",
-        "Make no agent active, if this one is; takes the key of an administrator",
-    )
+        "Make no agent active, if this one is",
+    ).admin()
     .query::<InProject>()
     .optional_body::<ProjectName>(),
     get::<List<Project>>("/api/v1/projects", "List the projects and what each has"),
     get::<Configuration>(
         "/api/v1/config",
-        "Whether the configuration on the disk is the one that holds; takes the key of an administrator",
-    ),
+        "Whether the configuration on the disk is the one that holds",
+    ).admin(),
     post::<Reloaded>(
         "/api/v1/config/reload",
-        "Read the configuration again and apply what has changed; takes the key of an administrator",
-    ),
+        "Read the configuration again and apply what has changed",
+    ).admin(),
     get::<LockDiffs>(
         "/api/v1/lock",
-        "List the differences between the pinned definitions of tools and those of now; takes the key of an administrator",
-    )
+        "List the differences between the pinned definitions of tools and those of now",
+    ).admin()
     .query::<LockQuery>(),
     post::<LockDiffs>(
         "/api/v1/lock",
-        "Accept and pin the definitions of now: all, those of a server, or one tool's; takes the key of an administrator",
-    )
+        "Accept and pin the definitions of now: all, those of a server, or one tool's",
+    ).admin()
     .optional_body::<LockRequest>(),
     get::<List<Queue>>("/api/v1/queues", "List the queues: depth, use and waits"),
     get::<List<CallRecord>>("/api/v1/audit", "The audit trail, newest first").query::<CallQuery>(),
     get::<AuditVerification>(
         "/api/v1/audit/verify",
-        "Prove that the audit trail is whole; takes the key of an administrator",
-    ),
+        "Prove that the audit trail is whole",
+    ).admin(),
     get::<Explained>(
         "/api/v1/explain",
-        "Why a tool is visible to an agent, or not; without a tool, what looks wrong; takes the key of an administrator",
-    )
+        "Why a tool is visible to an agent, or not; without a tool, what looks wrong",
+    ).admin()
     .query::<ExplainQuery>(),
     post::<PolicyTest>(
         "/api/v1/policy/test",
-        "What would be decided about a call, with nothing run and no person asked; takes the key of an administrator",
-    )
+        "What would be decided about a call, with nothing run and no person asked",
+    ).admin()
     .body::<PolicyTestRequest>(),
     get::<Map<String, Value>>("/api/openapi.json", "This document"),
     get::<String>("/metrics", "Counters for Prometheus")
@@ -150,6 +152,7 @@ const fn get<T: JsonSchema>(path: &'static str, summary: &'static str) -> Operat
         method: "get",
         path,
         summary,
+        is_for_admins: false,
         query: None,
         body: None,
         is_body_optional: false,
@@ -169,6 +172,10 @@ const fn delete<T: JsonSchema>(path: &'static str, summary: &'static str) -> Ope
 }
 
 impl Operation {
+    const fn admin(self) -> Self {
+        Self { is_for_admins: true, ..self }
+    }
+
     /// The fields of this type are the parameters of the query.
     const fn query<T: JsonSchema>(self) -> Self {
         Self { query: Some(T::json_schema), ..self }

@@ -1,4 +1,4 @@
-//! What came of a call, for those who come back for it.
+//! The outcome of a call that is asked for by its id.
 
 use crate::api::long_poll::LongPoll;
 use crate::api::query::{self, Path, Query, Sender, json};
@@ -11,7 +11,7 @@ use gantry_core::{ErrorCode, ToolError};
 use gantry_runtime::ledger::{self, ApprovalRow, CallRow};
 use http::StatusCode;
 
-/// A call as its reader may see it.
+/// A call as the sender may see it.
 enum CallView {
     /// A deferred one that waits for its turn; the ledger has nothing of it yet.
     Queued(CallId),
@@ -87,19 +87,19 @@ async fn find(app: &App, who: &Identity, id: CallId) -> Result<CallView, ApiErro
             let approval = store.approval_of(id).await?;
             Ok(CallView::Recorded(Box::new(row), approval.map(Box::new)))
         }
-        // In which project it is only its record says.
+        // Only its record says in which project it is.
         None if running && (own.is_some() || who.projects.is_none()) => Ok(CallView::Queued(id)),
         None => Err(ApiError::not_found(format!("there is no call {id}"))),
     }
 }
 
-/// Whether somebody who may cancel anybody's calls may cancel this one too.
+/// Whether the sender may cancel a call, as far as its project decides that.
 pub(super) async fn may_cancel(app: &App, who: &Identity, id: CallId) -> Result<bool, ledger::Error> {
     if who.projects.is_none() {
         return Ok(true);
     }
     let row = app.projects.store().call(id).await?;
-    // A call of their own that is not on record yet is in one of their projects.
+    // A call of its own that is not on record yet is in one of its projects.
     Ok(row.map_or(who.visible_principal().is_some(), |row| who.can_access_project(&row.head.caller.project)))
 }
 
