@@ -18,12 +18,15 @@ use std::sync::Arc;
 pub(super) async fn list(Sender(app, who): Sender, Query(of): Query<OfProject>) -> Answer<List<Agent>> {
     let project =
         of.project.as_deref().map(|name| query::known_project(&app, &who, Some(name))).transpose()?;
-    let mut agents = app.projects.agents(project.as_deref());
-    agents.retain(|agent| {
-        who.can_access_project(&agent.project) && who.effective_agent(Some(&agent.name)).is_ok()
-    });
-    let summaries = agents.iter().map(|agent| summary(agent, toolset(&app, agent).as_deref()));
-    Ok(Json(List::whole(summaries.collect())))
+    let agents = visible(&app, &who, project.as_deref());
+    Ok(Json(List::whole(agents.filter(|agent| who.effective_agent(Some(&agent.name)).is_ok()).collect())))
+}
+
+/// The agents of a project, or of all that the sender may see.
+pub(super) fn visible(app: &App, who: &Identity, project: Option<&str>) -> impl Iterator<Item = Agent> {
+    let agents = app.projects.agents(project).into_iter();
+    let agents = agents.filter(|agent| who.can_access_project(&agent.project));
+    agents.map(|agent| summary(&agent, toolset(app, &agent).as_deref()))
 }
 
 pub(super) async fn show(
@@ -107,7 +110,7 @@ fn unknown(app: &App, project: &str, name: &str) -> ApiError {
 }
 
 /// What an agent sees now; nothing while there is no runtime for it.
-pub(super) fn toolset(app: &App, agent: &projects::Agent) -> Option<Arc<Toolset>> {
+fn toolset(app: &App, agent: &projects::Agent) -> Option<Arc<Toolset>> {
     app.projects.peek(&agent.project, Some(&agent.name))?.runtime.toolset(Some(&agent.name)).ok()
 }
 
