@@ -22,6 +22,19 @@ pub enum HealthStatus {
     Off,
 }
 
+impl HealthStatus {
+    /// Its word in the API.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Green => "green",
+            Self::Yellow => "yellow",
+            Self::Red => "red",
+            Self::Off => "off",
+        }
+    }
+}
+
 /// An MCP server, or an API, as `GET /api/v1/servers` lists it.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

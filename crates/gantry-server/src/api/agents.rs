@@ -2,9 +2,7 @@
 
 use super::query::{self, Answer, Path, Query, Sender};
 use crate::error::ApiError;
-use crate::model::{
-    Agent, AgentConfiguration, AgentDetails, InProject, List, OfProject, ProjectName, Switched,
-};
+use crate::model::{Agent, AgentConfiguration, AgentDetails, InProject, List, OfProject, Switched};
 use crate::{App, Identity};
 use axum::Json;
 use axum::body::Body;
@@ -16,8 +14,7 @@ use http::StatusCode;
 use std::sync::Arc;
 
 pub(super) async fn list(Sender(app, who): Sender, Query(of): Query<OfProject>) -> Answer<List<Agent>> {
-    let project =
-        of.project.as_deref().map(|name| query::known_project(&app, &who, Some(name))).transpose()?;
+    let project = query::listed_project(&app, &who, of)?;
     let agents = visible(&app, &who, project.as_deref());
     Ok(Json(List::whole(agents.filter(|agent| who.effective_agent(Some(&agent.name)).is_ok()).collect())))
 }
@@ -87,7 +84,7 @@ async fn resolve_project(
     query: InProject,
     body: Body,
 ) -> Result<Arc<str>, ApiError> {
-    let body: ProjectName = query::read_optional("the name of a project", body).await?;
+    let body: InProject = query::read_optional("the name of a project", body).await?;
     if let (Some(query), Some(body)) = (&query.project, &body.project)
         && query != body
     {

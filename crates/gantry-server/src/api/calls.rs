@@ -46,7 +46,7 @@ pub(super) async fn create(
     let id = cx.id;
     if body.mode == Mode::Defer {
         rt.defer(entered?, cx, request);
-        return Ok(json(StatusCode::ACCEPTED, &outcome::unanswered(id)));
+        return Ok(json(StatusCode::ACCEPTED, &model::CallReply::unmeasured(id, model::State::Executing)));
     }
     let reply = match entered {
         Ok(entered) => rt.run(entered, cx, request).await,

@@ -1,7 +1,7 @@
 //! Reads requests: bodies, queries, ids, times and pages, each with an error that names the field.
 
 use crate::error::ApiError;
-use crate::model::List;
+use crate::model::{List, OfProject};
 use crate::{App, Identity};
 use axum::body::Body;
 use axum::extract::FromRequestParts;
@@ -168,6 +168,11 @@ pub(crate) fn known_project(app: &App, who: &Identity, project: Option<&str>) ->
     let wanted = who.project(project)?;
     let known = app.projects.names().into_iter().find(|known| **known == *wanted);
     known.ok_or_else(|| ApiError::not_found("there is no such project"))
+}
+
+/// The project that a list is of; none for a list of all.
+pub(crate) fn listed_project(app: &App, who: &Identity, of: OfProject) -> Result<Option<Arc<str>>, ApiError> {
+    of.project.map(|name| known_project(app, who, Some(&name))).transpose()
 }
 
 /// The page of a list that is asked for.

@@ -8,8 +8,8 @@ use crate::model::{
     Agent, AgentDetails, Approval, ApprovalQuery, AuditVerification, CallQuery, CallRecord, CallReply,
     CallRequest, Canceled, ChangedServer, Configuration, Decision, Event, EventQuery, ExplainQuery,
     Explained, Grant, GrantQuery, Health, InProject, Key, List, LockDiffs, LockQuery, LockRequest, MadeKey,
-    NewKey, NewServer, OfProject, PolicyTest, PolicyTestRequest, Project, ProjectName, Queue, Reloaded,
-    Removed, Revoked, Run, RunQuery, RunTree, Server, Switched, Tool, ToolQuery, Wait,
+    NewKey, NewServer, OfProject, PolicyTest, PolicyTestRequest, Project, Queue, Reloaded, Removed, Revoked,
+    Run, RunQuery, RunTree, Server, Switched, Tool, ToolQuery, Wait,
 };
 use crate::{App, openapi};
 use axum::handler::Handler;
@@ -84,9 +84,9 @@ pub(crate) fn operations() -> Vec<Operation> {
         get::<List<Agent>, _, _>("/api/v1/agents", agents::list, "List the agents, and which of them is active").query::<OfProject>(),
         get::<AgentDetails, _, _>("/api/v1/agents/{name}", agents::show, "Get an agent and its tools").query::<InProject>(),
         post::<Switched, _, _>("/api/v1/agents/{name}/activate", agents::activate,
-            "Make an agent the active one of its project").admin().query::<InProject>().optional_body::<ProjectName>(),
+            "Make an agent the active one of its project").admin().query::<InProject>().optional_body::<InProject>(),
         post::<Switched, _, _>("/api/v1/agents/{name}/deactivate", agents::deactivate,
-            "Make no agent active, if this one is").admin().query::<InProject>().optional_body::<ProjectName>(),
+            "Make no agent active, if this one is").admin().query::<InProject>().optional_body::<InProject>(),
         get::<List<Project>, _, _>("/api/v1/projects", projects::list, "List the projects and what each has"),
         get::<Configuration, _, _>("/api/v1/config", config::show, "Whether the configuration on the disk is the one that holds").admin(),
         post::<Reloaded, _, _>("/api/v1/config/reload", config::reload,

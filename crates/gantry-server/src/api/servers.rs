@@ -17,8 +17,7 @@ fn project(query: &InProject, app: &App, who: &Identity) -> Result<Arc<str>, Api
 }
 
 pub(super) async fn list(Sender(app, who): Sender, Query(of): Query<OfProject>) -> Answer<List<Server>> {
-    let project =
-        of.project.as_deref().map(|name| query::known_project(&app, &who, Some(name))).transpose()?;
+    let project = query::listed_project(&app, &who, of)?;
     let mut servers = app.projects.servers(project.as_deref());
     servers.extend(app.projects.apis(project.as_deref()));
     servers.retain(|server| who.can_access_project(&server.project));

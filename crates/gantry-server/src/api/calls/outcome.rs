@@ -114,7 +114,7 @@ async fn mark_collected(app: &App, who: &Identity, view: &CallView) -> Result<()
 
 fn reply(view: CallView) -> CallReply {
     let (row, approval) = match view {
-        CallView::Queued(id) => return unanswered(id),
+        CallView::Queued(id) => return CallReply::unmeasured(id, ledger::State::Executing),
         CallView::Recorded(row, approval) => (row, approval),
     };
     // A kept reply is given as it was first given, with the record beside it.
@@ -125,21 +125,6 @@ fn reply(view: CallView) -> CallReply {
     CallReply { approval_id, record: Some(Box::new(CallRecord::from(&*row))), ..reply }
 }
 
-/// A call that runs: nothing is known of it but its id.
-pub(super) fn unanswered(id: CallId) -> CallReply {
-    CallReply {
-        ok: false,
-        result: None,
-        error: None,
-        measured: None,
-        id,
-        state: ledger::State::Executing,
-        approval_id: None,
-        upstream: None,
-        record: None,
-    }
-}
-
 /// The reply to a call of which none is kept.
 fn from_record(row: &CallRow, approval: Option<&ApprovalRow>) -> CallReply {
     let outcome = row.outcome.as_ref();
@@ -148,6 +133,5 @@ fn from_record(row: &CallRow, approval: Option<&ApprovalRow>) -> CallReply {
     let waits = approval.filter(|_| row.state.is_waiting());
     let waits = waits.map(|approval| (ErrorCode::ApprovalRequired, Some(&*approval.details.reason)));
     let error = waits.or(failed).map(|(code, message)| ToolError::new(code, message.unwrap_or_default()));
-    let ok = row.state == ledger::State::CompletedSuccess;
-    CallReply { ok, error, state: row.state, ..unanswered(row.head.id) }
+    CallReply { error, ..CallReply::unmeasured(row.head.id, row.state) }
 }

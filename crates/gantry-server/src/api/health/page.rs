@@ -65,7 +65,7 @@ fn summary(servers: &[ProviderStatus], tools: usize) -> String {
         .into_iter()
         .filter_map(|light| {
             let count = servers.iter().filter(|server| server.health == light).count();
-            (count > 0).then(|| format!("{count} {}", name(light)))
+            (count > 0).then(|| format!("{count} {}", light.as_str()))
         });
     lights.chain([format!("{tools} tools")]).collect::<Vec<_>>().join(" · ")
 }
@@ -86,7 +86,7 @@ fn server_table(servers: &[ProviderStatus], several: bool) -> String {
 }
 
 fn server_row(server: &ProviderStatus, several: bool) -> String {
-    let light = name(server.health);
+    let light = server.health.as_str();
     let agent =
         server.agent.as_ref().map(|agent| format!(" <span class=\"of\">for {}</span>", escaped(agent)));
     format!(
@@ -168,15 +168,6 @@ fn doors(host: &str, agents: &[Agent], projects: &[Project]) -> String {
         door("As one agent, with its tools alone", format!("{}/agents/{}", agent.project, agent.name))
     });
     another.into_iter().chain(agent).collect::<Vec<_>>().join("\n      ")
-}
-
-fn name(light: HealthStatus) -> &'static str {
-    match light {
-        HealthStatus::Green => "green",
-        HealthStatus::Yellow => "yellow",
-        HealthStatus::Red => "red",
-        HealthStatus::Off => "off",
-    }
 }
 
 /// A text that a browser shows and does not obey.
