@@ -2,7 +2,6 @@
 
 mod agents;
 mod approvals;
-mod audit;
 mod calls;
 mod config;
 mod events;
@@ -51,8 +50,8 @@ pub fn router(app: App) -> Router {
         .route("/ws/{project}", any(mcp::http::open_socket))
         .route("/ws/{project}/agents/{agent}", any(mcp::http::open_socket))
         .route("/", get(health::page))
-        .route("/approvals", get(page::show))
-        .route("/approvals/{id}", get(page::show))
+        .route("/approvals", get(async || page::respond()))
+        .route("/approvals/{id}", get(async || page::respond()))
         .fallback(unknown)
         .method_not_allowed_fallback(not_allowed)
         .with_state(app)

@@ -59,20 +59,17 @@ impl Identity {
     }
 
     /// The owner of the data folder.
-    #[must_use]
     pub fn owner() -> Self {
         Self { owner: true, ..Self::unlimited("person", Role::Admin) }
     }
 
     /// A sender on this machine without a key.
-    #[must_use]
     pub fn local() -> Self {
         static LOCAL: LazyLock<Identity> = LazyLock::new(|| Identity::unlimited("local", Role::Agent));
         LOCAL.clone()
     }
 
     /// The caller of a request to the HTTP API.
-    #[must_use]
     pub fn caller(&self, project: &Arc<str>, agent: Option<Arc<str>>) -> Caller {
         static NO_PARENTS: LazyLock<Arc<[Arc<str>]>> = LazyLock::new(Arc::default);
         Caller {
@@ -86,7 +83,6 @@ impl Identity {
 
     /// The caller of a model at an MCP endpoint: always the agent role. The owner's model is `mcp`; the model of a key has
     /// the key's name.
-    #[must_use]
     pub fn model_caller(&self, project: &Arc<str>, agent: Option<Arc<str>>) -> Caller {
         static MODEL: LazyLock<Arc<str>> = LazyLock::new(|| "mcp".into());
         let caller = self.caller(project, agent);
@@ -95,7 +91,6 @@ impl Identity {
     }
 
     /// The only principal whose calls it may see; `None` means all.
-    #[must_use]
     pub fn visible_principal(&self) -> Option<Arc<str>> {
         (self.role != Role::Admin).then(|| Arc::clone(&self.principal))
     }
@@ -103,7 +98,6 @@ impl Identity {
     /// The approver that this identity is; `None` below the approver role. At an MCP endpoint that is the person behind the
     /// model. The model of a key calls under the key's name, and no name approves its own calls; the owner's model calls as
     /// `mcp`, so the owner can approve what it does.
-    #[must_use]
     pub fn approver(&self, via: &str) -> Option<Decider> {
         (self.role >= Role::Approver).then(|| Decider {
             name: Arc::clone(&self.principal),

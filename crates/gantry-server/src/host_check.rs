@@ -19,7 +19,6 @@ pub(crate) struct HostCheck {
 
 impl HostCheck {
     /// Loopback names and the bound address, and what the configuration adds.
-    #[must_use]
     pub(crate) fn new(bind: SocketAddr, extra_hosts: &[String], extra_origins: &[String]) -> Self {
         let mut hosts: Vec<String> = ["localhost", "127.0.0.1", "[::1]"].map(str::to_owned).into();
         hosts.push(bind_host(bind));

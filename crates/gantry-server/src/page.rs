@@ -19,12 +19,7 @@ pub(crate) fn is_meant<B>(request: &Request<B>) -> bool {
     matches!(*request.method(), Method::GET | Method::HEAD) && (named || path == "/approvals")
 }
 
-/// The page, for a request with a key.
-pub(crate) async fn show() -> Response {
-    respond()
-}
-
-/// The page; it needs no key.
+/// The page, for every request.
 pub(crate) fn respond() -> Response {
     // The browser runs only what carries this random number.
     let nonce = Uuid::new_v4().simple().to_string();

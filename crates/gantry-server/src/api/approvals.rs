@@ -9,9 +9,8 @@ use crate::{App, Identity};
 use axum::Json;
 use axum::body::Body;
 use axum::response::Response;
-use gantry_core::ErrorCode;
-use gantry_core::Role;
 use gantry_core::id::ApprovalId;
+use gantry_core::{ErrorCode, Role};
 use gantry_runtime::approvals::{DecisionError, DecisionInput};
 use gantry_runtime::ledger::{ApprovalFilter, ApprovalRow, Scope};
 use http::{HeaderMap, StatusCode};
@@ -41,7 +40,7 @@ pub(super) async fn list(
     Query(query): Query<ApprovalQuery>,
 ) -> Answer<List<Approval>> {
     let mut poll = LongPoll::seconds(&app, &who, query.wait)?;
-    let part = PageParams::new(query.cursor.as_deref(), query.limit)?;
+    let part = PageParams { cursor: query.cursor, limit: query.limit };
     let project = query.project.clone();
     let filter = filter(query, &who)?;
     let store = app.projects.store();

@@ -118,7 +118,7 @@ pub(super) async fn list(
     Sender(app, who): Sender,
     Query(query): Query<CallQuery>,
 ) -> Answer<List<CallRecord>> {
-    let part = PageParams::new(query.cursor.as_deref(), query.limit)?;
+    let part = PageParams { cursor: query.cursor, limit: query.limit };
     let (store, filter) = (app.projects.store(), filter(query, &who)?);
     let fetch = |cursor, limit| store.calls(CallFilter { cursor, limit, ..filter.clone() });
     let keep = |row: &CallRow| who.can_access_project(&row.head.caller.project);

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 pub(super) async fn list(Sender(app, who): Sender, Query(query): Query<GrantQuery>) -> Answer<List<Grant>> {
     query.project.as_deref().map(|name| who.check_project(name)).transpose()?;
-    let part = PageParams::new(query.cursor.as_deref(), query.limit)?;
+    let part = PageParams { cursor: query.cursor, limit: query.limit };
     let project = query.project.as_deref().map(|name| vec![name.into()]);
     let projects = project.or_else(|| who.projects.as_ref().map(|projects| projects.to_vec()));
     let filter = GrantFilter { projects, revoked: query.revoked, ..GrantFilter::default() };

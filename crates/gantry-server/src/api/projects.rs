@@ -4,6 +4,7 @@ use super::query::{Query, Sender};
 use crate::model::{List, NoQuery, Project};
 use crate::{App, Identity};
 use axum::Json;
+use gantry_runtime::projects::Context;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -17,20 +18,16 @@ pub(super) fn visible(app: &App, who: &Identity) -> Vec<Project> {
         // While an agent is active, a server can run twice: for that agent, and for the others.
         let servers = app.projects.servers(Some(&name));
         let servers: BTreeSet<_> = servers.into_iter().map(|server| server.id).collect();
+        let context = app.projects.peek(&name, None);
+        let toolset = |it: Context| it.runtime.toolset(it.agent.as_deref()).ok();
         Project {
             active: app.projects.active(&name),
             agents: app.projects.agents(Some(&name)).len(),
             servers: servers.len(),
-            tools: count_tools(app, &name),
+            tools: context.and_then(toolset).map(|toolset| toolset.len()),
             name,
         }
     };
     let names = app.projects.names().into_iter().filter(|name| who.can_access_project(name));
     names.map(item).collect()
-}
-
-/// Number of tools visible without an agent; `None` while the project has no runtime.
-fn count_tools(app: &App, project: &str) -> Option<usize> {
-    let context = app.projects.peek(project, None)?;
-    Some(context.runtime.toolset(context.agent.as_deref()).ok()?.len())
 }

@@ -182,24 +182,6 @@ pub(crate) struct PageParams<C> {
     pub(crate) limit: Option<u32>,
 }
 
-impl<C: FromStr> PageParams<C> {
-    /// Reads a cursor, which is the id of the last row of the page before.
-    pub(crate) fn new(cursor: Option<&str>, limit: Option<u32>) -> Result<Self, ApiError> {
-        let cursor = cursor.map(|text| text.parse().map_err(|_invalid| no_cursor(text))).transpose()?;
-        Ok(Self { cursor, limit })
-    }
-}
-
-fn no_cursor(text: &str) -> ApiError {
-    // Older versions gave out the number of a row.
-    if text.parse::<i64>().is_ok() {
-        return ApiError::invalid(
-            "this cursor is of an older version of Gantry; start again without a cursor",
-        );
-    }
-    ApiError::invalid("the cursor is not the `next` of a page of this list; start again without a cursor")
-}
-
 /// Rows of a page, at most and unless the request says.
 const MAX_PAGE: u32 = 1000;
 const DEFAULT_PAGE: u32 = 50;
@@ -288,20 +270,6 @@ mod tests {
             if cursor.is_none() {
                 return all;
             }
-        }
-    }
-
-    #[test]
-    fn an_old_cursor_is_answered_plainly() {
-        let read =
-            |text: &str| PageParams::<gantry_core::id::CallId>::new(Some(text), None).map(|part| part.cursor);
-        let id = gantry_core::id::CallId::generate();
-        assert_eq!(read(&id.to_string()).unwrap(), Some(id));
-        for (text, word) in
-            [("5123", "older version"), ("-1", "older version"), ("x", "cursor"), ("", "cursor")]
-        {
-            let error = format!("{:?}", read(text).unwrap_err());
-            assert!(error.contains(word), "{error}");
         }
     }
 

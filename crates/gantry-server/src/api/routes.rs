@@ -1,8 +1,8 @@
 //! The routes of the API: one table, from which the router and the OpenAPI document are made.
 
 use super::{
-    agents, approvals, audit, calls, config, events, grants, health, keys, lock, policy, projects, runs,
-    servers, tools,
+    agents, approvals, calls, config, events, grants, health, keys, lock, policy, projects, runs, servers,
+    tools,
 };
 use crate::model::{
     Agent, AgentDetails, Approval, ApprovalQuery, AuditVerification, CallQuery, CallRecord, CallReply,
@@ -97,7 +97,7 @@ pub(crate) fn operations() -> Vec<Operation> {
             "Accept and pin the definitions of now: all, those of a server, or one tool's").admin().optional_body::<LockRequest>(),
         get::<List<Queue>, _, _>("/api/v1/queues", health::queues, "List the queues: depth, use and waits"),
         get::<List<CallRecord>, _, _>("/api/v1/audit", calls::list, "The audit trail, newest first").query::<CallQuery>(),
-        get::<AuditVerification, _, _>("/api/v1/audit/verify", audit::verify, "Prove that the audit trail is whole").admin(),
+        get::<AuditVerification, _, _>("/api/v1/audit/verify", health::verify_audit, "Prove that the audit trail is whole").admin(),
         get::<Explained, _, _>("/api/v1/explain", tools::explain,
             "Why a tool is visible to an agent, or not; without a tool, what looks wrong").admin().query::<ExplainQuery>(),
         post::<PolicyTest, _, _>("/api/v1/policy/test", policy::test,

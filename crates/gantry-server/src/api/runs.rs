@@ -18,7 +18,7 @@ const TREE_RUNS: u32 = 100;
 
 pub(super) async fn list(Sender(app, who): Sender, Query(query): Query<RunQuery>) -> Answer<List<Run>> {
     query.project.as_deref().map(|name| who.check_project(name)).transpose()?;
-    let part = PageParams::new(query.cursor.as_deref(), query.limit)?;
+    let part = PageParams { cursor: query.cursor, limit: query.limit };
     let filter = SessionFilter {
         project: query.project.map(Into::into),
         principal: who.visible_principal(),

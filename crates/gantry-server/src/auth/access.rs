@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 impl Identity {
     /// Whether the key is for a project.
-    #[must_use]
     pub fn can_access_project(&self, project: &str) -> bool {
         self.projects.as_ref().is_none_or(|projects| projects.iter().any(|known| **known == *project))
     }
