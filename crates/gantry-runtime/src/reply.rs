@@ -261,6 +261,7 @@ pub struct Measured {
 /// What else there is to know about a call.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
+#[expect(clippy::struct_excessive_bools, reason = "flags of the API, which may be set in any combination")]
 pub struct Extras {
     /// The displayed name of the tool.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -79,9 +79,9 @@ impl Schemas {
         let mut described = json!({
             "summary": summary, "parameters": self.parameters(operation), "responses": responses,
         });
-        if let (Some(body), Some(described)) = (operation.body, described.as_object_mut()) {
+        if let (Some((body, required)), Some(described)) = (operation.body, described.as_object_mut()) {
             let content = content("application/json", body(&mut self.requests).to_value());
-            let body = json!({ "required": !operation.is_body_optional, "content": content });
+            let body = json!({ "required": required, "content": content });
             described.insert("requestBody".into(), body);
         }
         described

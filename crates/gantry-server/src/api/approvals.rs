@@ -95,7 +95,7 @@ async fn resolve(app: &App, who: &Identity, text: &str) -> Result<ApprovalId, Ap
     }
     let short = ShortId::parse(text, "appr_", "gantry approvals")?;
     let mut found = app.projects.store().approvals_ending(short.bytes()).await?;
-    found.retain(|row| short.is_end_of(row.id) && is_shown_to(row, who));
+    found.retain(|row| short.is_end_of(&row.id) && is_shown_to(row, who));
     let waiting: Vec<ApprovalId> =
         found.iter().filter(|row| row.state.is_waiting()).map(|row| row.id).collect();
     let every: Vec<ApprovalId> = found.iter().map(|row| row.id).collect();

@@ -51,7 +51,7 @@ async fn resolve(app: &App, who: &Identity, text: &str) -> Result<GrantId, ApiEr
     let list = "gantry approvals grants";
     let short = ShortId::parse(text, "grant_", list)?;
     let found = app.projects.store().grants_ending(short.bytes()).await?;
-    let found = found.iter().filter(|row| short.is_end_of(row.id) && is_shown_to(row, who));
+    let found = found.iter().filter(|row| short.is_end_of(&row.id) && is_shown_to(row, who));
     let found: Vec<GrantId> = found.map(|row| row.id).collect();
     let unknown = || ApiError::not_found(format!("there is no grant {text}; {list} lists them"));
     short.only(&found)?.ok_or_else(unknown)

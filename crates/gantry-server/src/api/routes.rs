@@ -30,8 +30,8 @@ pub(crate) struct Operation {
     pub(crate) is_for_admins: bool,
     /// The fields of this type are the parameters of the query.
     pub(crate) query: Option<MakeSchema>,
-    pub(crate) body: Option<MakeSchema>,
-    pub(crate) is_body_optional: bool,
+    /// The schema of the body, and whether it is required.
+    pub(crate) body: Option<(MakeSchema, bool)>,
     /// The statuses of success.
     pub(crate) statuses: &'static [&'static str],
     pub(crate) content_type: &'static str,
@@ -148,7 +148,6 @@ impl Operation {
             is_for_admins: false,
             query: None,
             body: None,
-            is_body_optional: false,
             statuses: &["200"],
             content_type: "application/json",
             answer: SchemaGenerator::subschema_for::<T>,
@@ -165,11 +164,11 @@ impl Operation {
     }
 
     fn body<T: JsonSchema>(self) -> Self {
-        Self { body: Some(SchemaGenerator::subschema_for::<T>), ..self }
+        Self { body: Some((SchemaGenerator::subschema_for::<T>, true)), ..self }
     }
 
     fn optional_body<T: JsonSchema>(self) -> Self {
-        Self { is_body_optional: true, ..self.body::<T>() }
+        Self { body: Some((SchemaGenerator::subschema_for::<T>, false)), ..self }
     }
 
     fn statuses(self, statuses: &'static [&'static str]) -> Self {
