@@ -1,11 +1,12 @@
-//! Errors of the HTTP doors: one mapping from codes to statuses, one shape.
+//! Errors of the API: one mapping from codes to statuses, one shape.
 
+use crate::model::Failure;
+use axum::Json;
 use axum::response::{IntoResponse, Response};
 use gantry_core::error::{ErrorCode, Refusal, ToolError};
 use http::{HeaderValue, StatusCode, header};
-use serde_json::json;
 
-/// A request that is not answered with what it asked for.
+/// The error answer to a request.
 #[derive(Debug)]
 pub struct ApiError {
     status: StatusCode,
@@ -17,7 +18,7 @@ impl ApiError {
         Self { status, error: ToolError::new(code, message) }
     }
 
-    /// An error that somebody else has put into words.
+    /// An error that is worded already.
     pub(crate) fn of(status: StatusCode, error: ToolError) -> Self {
         Self { status, error }
     }
@@ -58,8 +59,8 @@ impl From<gantry_runtime::ledger::Error> for ApiError {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let body = json!({ "ok": false, "error": self.error }).to_string();
-        let mut response = (self.status, [(header::CONTENT_TYPE, "application/json")], body).into_response();
+        let body = Failure { ok: false, error: self.error };
+        let mut response = (self.status, Json(body)).into_response();
         if self.status == StatusCode::UNAUTHORIZED {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
@@ -68,14 +69,14 @@ impl IntoResponse for ApiError {
     }
 }
 
-/// Says when to try again, where that is all there is to do.
+/// Says when to try again, where that can help.
 pub(crate) fn retry_later(response: &mut Response) {
     if matches!(response.status(), StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
     }
 }
 
-/// The status of a reply with this code. A call that was tried and failed is a good answer to the request for it.
+/// The status of a reply with this code. A call that was tried and failed is an answer with status 200.
 pub(crate) fn status(code: ErrorCode) -> StatusCode {
     match code {
         ErrorCode::ToolNotFound | ErrorCode::NotFound => StatusCode::NOT_FOUND,

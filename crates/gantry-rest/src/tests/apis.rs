@@ -284,6 +284,36 @@ async fn rst_2_a_file_in_another_order_has_the_tools_that_were_judged_and_one_wi
 }
 
 #[tokio::test]
+async fn the_status_says_what_became_of_the_document() {
+    let folder = tempfile::tempdir().unwrap();
+    let spec = SpecPlace::File(folder.path().join("api.json"));
+    let api =
+        Api::new(ApiOptions { include_methods: vec![Method::Get], ..api(spec) }, &BTreeSet::new(), &client());
+    let api = api.unwrap();
+    let status = || {
+        let status = api.service_status().unwrap();
+        (status.health.as_str(), status.status.into_owned(), status.tools, status.last_error.is_some())
+    };
+    assert_eq!(status(), ("yellow", "starting".to_owned(), 0, false));
+    api.prepare().await.unwrap_err();
+    assert_eq!(status(), ("red", "down".to_owned(), 0, true));
+    let paths = json!({
+        "/x": { "get": operation("x", json!([{ "key": [] }])), "post": operation("y", json!([])) },
+        "/z": { "get": { "responses": answers(), "parameters": [{ "$ref": "#/nowhere" }] } },
+    });
+    let schemes = json!({ "key": { "type": "apiKey", "in": "header", "name": "x-key" } });
+    place(folder.path(), &document("https://x.test", paths, schemes));
+    api.prepare().await.unwrap();
+    assert_eq!(status(), ("green", "ready".to_owned(), 1, false));
+    let import = api.service_status().unwrap().import.unwrap();
+    assert_eq!((import.operations, import.left_out, import.skipped), (3, 1, 1));
+    assert_eq!(import.missing_credentials, ["key"]);
+    std::fs::write(folder.path().join("api.json"), "{ broken").unwrap();
+    api.prepare().await.unwrap();
+    assert_eq!(status(), ("yellow", "ready".to_owned(), 1, true));
+}
+
+#[tokio::test]
 async fn rst_2_a_file_that_comes_late_is_found() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("api.json");

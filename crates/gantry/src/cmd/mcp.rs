@@ -30,7 +30,7 @@ pub(super) async fn run(setup: Setup, who: &Who) -> anyhow::Result<Done> {
     }
     // Behind the client is the person who started it and who may read the data folder anyway. The gateway gives the client
     // itself no more than the agent role.
-    let identity = Identity::person();
+    let identity = Identity::owner();
     let Started { projects, configuration } = wiring::start(setup.source, setup.loaded, setup.extra).await?;
     let gateway = Gateway::new(Arc::clone(&projects), identity, project.into(), agent.map(Into::into));
     let stop = CancellationToken::new();
