@@ -9,8 +9,8 @@ pub(crate) use actions::{
     Accept, AddServer, AgentsAction, Audit, LookAtLock, NamedServer, ServersAction, Switch,
 };
 pub(crate) use approvals::{
-    ApprovalsAction, Approve, CreateKey, Deny, Grants, KeysAction, ListApprovals, ListKeys, OneApproval,
-    RevokeGrant, Role, Scope, WatchApprovals,
+    ApprovalsAction, Approve, CreateKey, Deny, GrantScope, Grants, KeysAction, ListApprovals, ListKeys,
+    OneApproval, RevokeGrant, Role, WatchApprovals,
 };
 pub(crate) use openapi::{Inspect, OpenapiAction};
 pub(crate) use policy::{PolicyAction, Replay, TestPolicy};
@@ -350,7 +350,7 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, cla
         if let Some(program) = stray.filter(|word| !word.starts_with('-') && usage.contains("servers add")) {
             let tip = format!(
                 "write -- before the program: gantry servers add <ID> -- {} …",
-                crate::output::clean(&program)
+                crate::term::sanitize(&program)
             );
             error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
         }

@@ -3,15 +3,15 @@
 //! It is a library so that a test Gantry can be the same program with one more provider; `main.rs` is two lines.
 
 mod cli;
-mod cmd;
+mod client;
+mod commands;
 pub mod config;
-mod desk;
+mod data_dir;
 mod exit;
-mod folder;
 mod log;
-mod output;
-mod reload;
 mod signals;
+mod term;
+mod watch_config;
 mod wiring;
 
 pub use cli::reference as cli_reference;
@@ -51,7 +51,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>, extra: Extra) -> ExitCode {
         Err(error) => return exit::code(Err(anyhow::Error::new(error).context("cannot start"))),
     };
     let done = runtime.block_on(async {
-        let done = cmd::dispatch(cli, extra).await;
+        let done = commands::dispatch(cli, extra).await;
         // What jobs have left in the workspace goes with the last of them.
         gantry_sandbox::jail::wait_idle().await;
         done

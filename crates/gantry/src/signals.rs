@@ -9,14 +9,14 @@ const ENDED_BY: u8 = 128;
 
 /// A signal that asks Gantry to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum StopSignal {
     /// SIGINT, which Ctrl-C sends.
     Interrupt,
     /// SIGTERM.
     Terminate,
 }
 
-impl Asked {
+impl StopSignal {
     /// The exit code of a program that has stopped for it.
     pub(crate) fn exit_code(self) -> u8 {
         ENDED_BY
@@ -42,25 +42,25 @@ impl Signals {
     }
 
     /// Waits for one of them.
-    pub(crate) async fn asked(&mut self) -> Asked {
+    pub(crate) async fn recv(&mut self) -> StopSignal {
         tokio::select! {
-            _ = self.interrupt.recv() => Asked::Interrupt,
-            _ = self.terminate.recv() => Asked::Terminate,
+            _ = self.interrupt.recv() => StopSignal::Interrupt,
+            _ = self.terminate.recv() => StopSignal::Terminate,
         }
     }
 
     /// Waits for SIGTERM, where Ctrl-C means something else.
-    pub(crate) async fn terminated(&mut self) -> Asked {
+    pub(crate) async fn recv_terminate(&mut self) -> StopSignal {
         self.terminate.recv().await;
-        Asked::Terminate
+        StopSignal::Terminate
     }
 
     /// Lets the next one end the process at once.
-    pub(crate) fn end_at_once(self) {
+    pub(crate) fn kill_on_next_signal(self) {
         // What was pressed before does not count.
         let mut signals = Self::listen().unwrap_or(self);
         tokio::spawn(async move {
-            signals.asked().await;
+            signals.recv().await;
             kill_process(getpid(), rustix::process::Signal::KILL).ok();
         });
     }

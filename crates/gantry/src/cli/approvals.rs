@@ -74,7 +74,7 @@ pub(crate) struct Approve {
     pub(crate) always: bool,
     /// For how long the yes holds, by name
     #[arg(long, value_enum, group = "for_how_long")]
-    pub(crate) scope: Option<Scope>,
+    pub(crate) scope: Option<GrantScope>,
     /// Run it with these arguments instead, as JSON; @FILE reads them from a file, - from standard input
     #[arg(long, value_name = "JSON")]
     pub(crate) args: Option<String>,
@@ -94,18 +94,18 @@ pub(crate) struct Approve {
 
 impl Approve {
     /// For how long the yes holds.
-    pub(crate) fn holds(&self) -> Scope {
+    pub(crate) fn holds(&self) -> GrantScope {
         match self.scope {
             Some(scope) => scope,
-            None if self.session => Scope::Session,
-            None if self.always => Scope::Always,
-            None => Scope::Once,
+            None if self.session => GrantScope::Session,
+            None if self.always => GrantScope::Always,
+            None => GrantScope::Once,
         }
     }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Scope {
+pub(crate) enum GrantScope {
     /// For this call
     Once,
     /// For calls of this tool until the session ends
@@ -114,7 +114,7 @@ pub(crate) enum Scope {
     Always,
 }
 
-impl Scope {
+impl GrantScope {
     /// The word of the API.
     pub(crate) fn as_str(self) -> &'static str {
         match self {

@@ -1,0 +1,71 @@
+//! The commands, one file each.
+
+mod absent;
+mod agents;
+mod approvals;
+mod arguments;
+mod audit;
+mod call;
+mod doctor;
+mod events;
+mod keys;
+mod lock;
+mod mcp;
+mod openapi;
+mod policy;
+mod reply;
+mod runs;
+mod serve;
+mod servers;
+mod tools;
+
+use crate::Extra;
+use crate::cli::{Cli, Command};
+use crate::client::CommandContext;
+use crate::config::MAIN_PROJECT;
+use crate::exit::Outcome;
+use crate::term;
+
+pub(crate) async fn dispatch(cli: Cli, extra: Extra) -> anyhow::Result<Outcome> {
+    // Looking into a broken set-up is what `doctor` is for, so it reads the configuration itself.
+    if let Command::Doctor(asked) = &cli.command {
+        return Box::pin(doctor::run(&cli, extra, asked)).await;
+    }
+    // So do those who judge a configuration that may not hold yet.
+    if let Command::Policy { action } = &cli.command {
+        return policy::run(&cli, extra, action).await;
+    }
+    // A document is looked at without anything being started.
+    if let Command::Openapi { action } = &cli.command {
+        return Box::pin(openapi::run(&cli, action)).await;
+    }
+    let context = CommandContext::new(&cli, extra)?;
+    match cli.command {
+        Command::Serve { bind } => serve::run(context, bind).await,
+        Command::Mcp { who } => mcp::run(context, &who).await,
+        Command::Call(call) => call::run(context, call).await,
+        Command::Tools { who, format, json } => tools::run(context, &who, format, json).await,
+        Command::Approvals { action, list } => approvals::run(context, action, &list).await,
+        Command::Servers { action, of, json } => Box::pin(servers::run(context, action, &of, json)).await,
+        Command::Agents { action, of, json } => agents::run(context, action, &of, json).await,
+        Command::Lock { look, place, json } => lock::run(context, look, &place, json).await,
+        Command::Events(events) => events::run(context, &events).await,
+        Command::Audit { verify, filter } => audit::run(context, verify, &filter).await,
+        Command::Keys { action, list } => keys::run(context, action, &list).await,
+        Command::Runs(runs) => runs::run(context, &runs).await,
+        Command::Doctor(_) | Command::Policy { .. } | Command::Openapi { .. } => Ok(Outcome::Success),
+    }
+}
+
+/// The name of something in a project, as a command takes it.
+fn typed(name: &str, project: &str) -> String {
+    format!("{}{}", term::shell_word(name), in_project(project))
+}
+
+/// What commands take to work in a project; nothing for the one that they work in anyway.
+fn in_project(project: &str) -> String {
+    match project {
+        "" | MAIN_PROJECT => String::new(),
+        project => format!(" --project {}", term::shell_word(project)),
+    }
+}
