@@ -1,6 +1,6 @@
 //! The arguments of `gantry openapi`.
 
-use super::InProject;
+use super::ProjectArg;
 use clap::{Args, Subcommand};
 use gantry_core::pattern::Pattern;
 use gantry_egress::Url;
@@ -45,10 +45,7 @@ pub(crate) struct Inspect {
     #[arg(long)]
     pub(crate) skipped: bool,
     #[command(flatten)]
-    pub(crate) place: InProject,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
+    pub(crate) project: ProjectArg,
 }
 
 fn method(word: &str) -> Result<Method, String> {

@@ -29,10 +29,10 @@ const NEXT_NOTICE: Duration = Duration::from_secs(10);
 pub(super) async fn run(cli: &Cli, action: &OpenapiAction) -> anyhow::Result<Outcome> {
     let OpenapiAction::Inspect(asked) = action;
     let loaded = super::policy::configuration(cli)?;
-    let project = asked.place.name();
+    let project = asked.project.name();
     let project = loaded.config.project(project);
     let project =
-        project.ok_or_else(|| UsageError(format!("there is no project {:?}", asked.place.name())))?;
+        project.ok_or_else(|| UsageError(format!("there is no project {:?}", asked.project.name())))?;
     let subject = Subject::of(asked, project)?;
     let shown = subject.shown();
     let look = match with_notices(&shown, look(&subject.options, project)).await {
@@ -49,9 +49,9 @@ pub(super) async fn run(cli: &Cli, action: &OpenapiAction) -> anyhow::Result<Out
         }
     };
     match &asked.tool {
-        Some(name) => tool::show(&subject, &look, name, asked.json)?,
-        None if asked.json && asked.skipped => term::print_json(&report::skipped(&look)),
-        None if asked.json => term::print_json(&Report { subject: &subject, look: &look }),
+        Some(name) => tool::show(&subject, &look, name, cli.json)?,
+        None if cli.json && asked.skipped => term::print_json(&report::skipped(&look)),
+        None if cli.json => term::print_json(&Report { subject: &subject, look: &look }),
         None if asked.skipped => show::skipped(&look, usize::MAX),
         None => {
             show::all(&subject, &look);
