@@ -2,7 +2,7 @@
 
 use crate::cli::{CallerArgs, Format};
 use crate::client::{ApiClient, CommandContext, Scope, query};
-use crate::commands::absent;
+use crate::commands::unavailable_servers;
 use crate::exit::Outcome;
 use crate::term;
 use anyhow::Context as _;
@@ -47,7 +47,7 @@ async fn listed(client: &ApiClient, caller: &CallerArgs, format: Format) -> anyh
         Format::Table => table(&items),
         Format::Json | Format::Mcp | Format::OpenAi | Format::Anthropic => term::print_json(&items),
     }
-    absent::tell_all(client, project).await?;
+    unavailable_servers::warn_unavailable(client, project).await?;
     Ok(Outcome::Success)
 }
 

@@ -2,7 +2,7 @@
 
 use crate::cli::TestPolicy;
 use crate::client::{ApiClient, CommandContext, Scope};
-use crate::commands::{absent, arguments};
+use crate::commands::{arguments, unavailable_servers};
 use crate::config::MAIN_PROJECT;
 use crate::exit::Outcome;
 use crate::term;
@@ -32,7 +32,7 @@ async fn judged(
         show(tool, &found).iter().for_each(|line| term::print(&term::sanitize(line)));
     }
     if found.pointer("/error/code").and_then(Value::as_str) == Some("TOOL_NOT_FOUND") {
-        absent::tell_all(client, project(test)).await?;
+        unavailable_servers::warn_unavailable(client, project(test)).await?;
     }
     Ok(if text(&found, "/outcome") == "allowed" { Outcome::Success } else { Outcome::Failure })
 }
