@@ -9,7 +9,7 @@ mod policy;
 pub(crate) use actions::{
     Accept, AddServer, AgentsAction, AuditAction, LockAction, NamedServer, ServersAction, Switch,
 };
-pub(crate) use approvals::{ApprovalsAction, Approve, Deny, Grants, ListApprovals, OneApproval, RevokeGrant};
+pub(crate) use approvals::{ApprovalsAction, Approve, Deny, Grants, ListApprovals};
 pub(crate) use keys::{CreateKey, KeysAction, ListKeys};
 pub(crate) use openapi::{Inspect, OpenapiAction};
 pub(crate) use policy::{PolicyAction, Replay, TestPolicy};

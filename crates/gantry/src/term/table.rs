@@ -39,10 +39,13 @@ impl<T> Column<T> {
         Self { title, cell, hidden_if: &[] }
     }
 
-    /// Leaves the column out of tables in which each of its cells is one of these texts.
-    #[must_use]
-    pub(crate) const fn hidden_if(self, texts: &'static [&'static str]) -> Self {
-        Self { hidden_if: texts, ..self }
+    /// A column that is left out if each of its cells is one of these texts.
+    pub(crate) const fn unless(
+        title: &'static str,
+        hidden_if: &'static [&'static str],
+        cell: fn(&T) -> String,
+    ) -> Self {
+        Self { title, cell, hidden_if }
     }
 }
 
