@@ -71,6 +71,7 @@ pub struct ProviderStatus {
 /// One replica of a server.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "Replica")]
 pub struct ReplicaStatus {
     /// Its address, or its number.
     pub name: String,

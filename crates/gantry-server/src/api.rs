@@ -15,6 +15,7 @@ mod projects;
 pub(crate) mod query;
 mod runs;
 mod servers;
+mod short_id;
 mod tools;
 mod waiting;
 

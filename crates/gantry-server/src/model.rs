@@ -13,7 +13,7 @@ pub use gantry_provider::{
     HealthStatus, PinDiff as LockDiff, ProviderStatus as Server, ReplicaStatus as Replica,
 };
 pub use gantry_runtime::clock::Timestamp;
-pub use gantry_runtime::event::{Event, EventKind};
+pub use gantry_runtime::event::{EventKind, EventLine, EventView as Event};
 pub use gantry_runtime::ledger::Scope;
 pub use gantry_runtime::ledger_view::{
     Accounting, Approval, ApprovalCaller, CallRecord, Decided, Operation, OperationRequest,
@@ -31,6 +31,9 @@ pub use resources::*;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+#[cfg(test)]
+mod tests;
 
 /// A part of a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -1,6 +1,7 @@
 //! `/api/v1/approvals`: the calls that wait for a person or for their time, and a person's word about them.
 
 use super::query::{self, Part, Path, Query, json};
+use super::short_id::ShortId;
 use super::waiting::Waiting;
 use crate::error::ApiError;
 use crate::model::{Approval, ApprovalQuery, Conflict, ConflictDetails, ConflictError, Decision, List, Wait};
@@ -79,7 +80,7 @@ pub(super) async fn show(
     Path(id): Path<String>,
     Query(query): Query<Wait>,
 ) -> Result<Json<Approval>, ApiError> {
-    let id = query::id(&id)?;
+    let id = resolve(&app, &who, &id).await?;
     let mut waiting = Waiting::seconds(&app, &who, query.wait)?;
     waiting.look();
     let first = visible(&app, &who, id).await?;
@@ -89,6 +90,22 @@ pub(super) async fn show(
         row = visible(&app, &who, id).await?;
     }
     Ok(Json(Approval::from(&row)))
+}
+
+/// The id that a path names, whole or by its last digits: of what waits, or else of everything that the sender may see.
+async fn resolve(app: &App, who: &Identity, text: &str) -> Result<ApprovalId, ApiError> {
+    if let Ok(id) = text.parse() {
+        return Ok(id);
+    }
+    let short = ShortId::parse(text, "appr_", "gantry approvals")?;
+    let mut found = app.projects.store().approvals_ending(short.bytes()).await?;
+    found.retain(|row| short.is_end_of(row.id) && is_shown_to(row, who));
+    let waiting: Vec<ApprovalId> =
+        found.iter().filter(|row| row.state.is_waiting()).map(|row| row.id).collect();
+    let every: Vec<ApprovalId> = found.iter().map(|row| row.id).collect();
+    short.only(if waiting.is_empty() { &every } else { &waiting })?.ok_or_else(|| {
+        ApiError::not_found(format!("there is no request {text}; gantry approvals --all lists them"))
+    })
 }
 
 /// An approval that the sender may see; any other is answered as if it were not there.
@@ -139,7 +156,7 @@ pub(super) async fn decide(
         }
         return Err(ApiError::forbidden(why));
     };
-    let id = query::id(&id)?;
+    let id = resolve(&app, &who, &id).await?;
     let bytes = query::body(body).await?;
     let decision = input(query::read("a decision", &bytes)?)?;
     match app.projects.decide(id, &by, decision).await {
@@ -184,7 +201,7 @@ pub(super) async fn cancel(
     who: Identity,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
-    let id = query::id(&id)?;
+    let id = resolve(&app, &who, &id).await?;
     let row = visible(&app, &who, id).await?;
     let own = who.sees();
     if own.as_ref().is_some_and(|own| *own != row.principal) {

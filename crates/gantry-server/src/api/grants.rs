@@ -1,6 +1,7 @@
 //! `/api/v1/grants`: the yeses that hold for more than one call, and their revocation.
 
 use super::query::{self, Part, Path, Query};
+use super::short_id::ShortId;
 use crate::auth::now_us;
 use crate::error::ApiError;
 use crate::model::{Grant, GrantQuery, List, Revoked, Timestamp};
@@ -40,8 +41,11 @@ pub(super) async fn revoke(
     if who.role < Role::Approver {
         return Err(ApiError::forbidden("revoking a grant takes the key of an approver"));
     }
-    let id: GrantId = query::id(&id)?;
     let store = app.projects.store();
+    let id = match id.parse() {
+        Ok(id) => id,
+        Err(_) => resolve(&app, &who, &id).await?,
+    };
     let found = store.grant_of(id).await?.filter(|row| decides(row, &who));
     if found.is_none() {
         return Err(ApiError::not_found(format!("there is no grant {id}; /api/v1/grants lists them")));
@@ -50,7 +54,18 @@ pub(super) async fn revoke(
     Ok(Json(Revoked { id: id.to_string(), name: None, revoked: true, held }))
 }
 
-/// Whether somebody may know of a grant: because they decide about such calls, or because it is theirs.
+/// The id whose last digits a path names, of the grants that hold and that the sender may see.
+async fn resolve(app: &App, who: &Identity, text: &str) -> Result<GrantId, ApiError> {
+    let list = "gantry approvals grants";
+    let short = ShortId::parse(text, "grant_", list)?;
+    let found = app.projects.store().grants_ending(short.bytes()).await?;
+    let found = found.iter().filter(|row| short.is_end_of(row.id) && is_shown_to(row, who));
+    let found: Vec<GrantId> = found.map(|row| row.id).collect();
+    let unknown = || ApiError::not_found(format!("there is no grant {text}; {list} lists them"));
+    short.only(&found)?.ok_or_else(unknown)
+}
+
+/// Whether the sender may know of a grant: it decides about such calls, or the grant is its own.
 fn is_shown_to(row: &GrantRow, who: &Identity) -> bool {
     let own = row.key.principal == who.principal && who.reaches(&row.key.project);
     own || decides(row, who)
