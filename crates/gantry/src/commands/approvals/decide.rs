@@ -25,7 +25,7 @@ pub(in crate::commands) enum DecisionResult {
 /// Sends a decision.
 pub(in crate::commands) async fn decide(
     client: &ApiClient,
-    id: ApprovalId,
+    id: impl ToString,
     decision: &Decision,
 ) -> anyhow::Result<DecisionResult> {
     let path = format!("{}/decision", super::path(&id.to_string()));
@@ -52,10 +52,9 @@ pub(super) async fn approve(context: CommandContext, wanted: Approve) -> anyhow:
     // Without a running server the call runs in this process, with the MCP servers of its project.
     context
         .with_client(Scope::All, async |client| {
-            let id = super::get(client, &wanted.id).await?.id;
             let scope = wanted.scope();
             let decision = Decision { approved: true, modified_args, reason: wanted.reason.clone(), scope };
-            let approval = match decide(client, id, &decision).await? {
+            let approval = match decide(client, &wanted.id, &decision).await? {
                 DecisionResult::Accepted(approval) => approval,
                 DecisionResult::Conflict(response) => return print_conflict(&response, json),
                 DecisionResult::Invalid(response) => return Err(response.into_error()),
@@ -115,9 +114,8 @@ pub(super) async fn deny(context: CommandContext, wanted: Deny) -> anyhow::Resul
     let json = context.json;
     context
         .with_client(Scope::LedgerOnly, async |client| {
-            let id = super::get(client, &wanted.id).await?.id;
             let decision = Decision { reason: wanted.reason, ..Decision::default() };
-            match decide(client, id, &decision).await? {
+            match decide(client, &wanted.id, &decision).await? {
                 DecisionResult::Accepted(approval) => print_decided(&approval, json),
                 DecisionResult::Conflict(response) => print_conflict(&response, json),
                 DecisionResult::Invalid(response) => Err(response.into_error()),
@@ -130,8 +128,7 @@ pub(super) async fn cancel(context: CommandContext, id: &str) -> anyhow::Result<
     let json = context.json;
     context
         .with_client(Scope::LedgerOnly, async |client| {
-            let id = super::get(client, id).await?.id;
-            let path = format!("{}/cancel", super::path(&id.to_string()));
+            let path = format!("{}/cancel", super::path(id));
             let response = client.send(Method::POST, &path, String::new()).await?;
             if is_conflict(response.status) {
                 return print_conflict(&response, json);
