@@ -10,8 +10,8 @@ use gantry_rest::openapi::Method;
 pub(crate) enum OpenapiAction {
     /// Show the tools that a document gives, what is skipped and why, and what the list costs a model
     #[command(
-        long_about = "Show the tools that an OpenAPI document gives: their names, effects and tokens, which operations are skipped and why, and an entry for gantry.yaml. Nothing is called, and nothing but the document is read. Exit code 1 means that the document cannot be used; skipped operations do not change it.",
-        after_help = "Examples:\n  gantry openapi inspect petstore.yaml\n  gantry openapi inspect https://api.example.com/openapi.json --method get --tag pets\n  gantry openapi inspect petstore --tool list_pets\n  gantry openapi inspect petstore.yaml --json | jq '.skipped'"
+        long_about = "Show the tools that an OpenAPI document gives: their names, effects and tokens, which operations are skipped and why, and an entry for gantry.yaml. Only the document is read; no operation is called. Exit code 1 means that the document cannot be used; skipped operations do not change it.",
+        after_help = "Examples:\n  gantry openapi inspect petstore.yaml\n  gantry openapi inspect https://api.example.com/openapi.json --method get --tag pets\n  gantry openapi inspect petstore --skipped\n  gantry openapi inspect petstore.yaml --json | jq '.skipped'"
     )]
     Inspect(Box<Inspect>),
 }
@@ -38,10 +38,7 @@ pub(crate) struct Inspect {
     /// The id that the names of the tools begin with [default: from the name of the document]
     #[arg(long, value_name = "ID", value_parser = id)]
     pub(crate) name: Option<String>,
-    /// Show all about one tool: what it takes, what it gives back, what a call would send
-    #[arg(long, value_name = "NAME", conflicts_with = "skipped")]
-    pub(crate) tool: Option<String>,
-    /// Show what is skipped, and nothing else
+    /// Show only the skipped operations, all of them
     #[arg(long)]
     pub(crate) skipped: bool,
     #[command(flatten)]

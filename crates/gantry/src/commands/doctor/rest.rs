@@ -1,11 +1,11 @@
 //! What `gantry doctor` says of REST services: which are switched off and why, and what becomes of each API's document.
 
 use super::{Check, bad, good, odd, of};
-use crate::commands::openapi::{Look, look, shown, unusable};
+use crate::commands::openapi::read_api;
 use crate::config::{Project, RestTool};
 use crate::wiring;
 use gantry_rest::openapi::Scheme;
-use gantry_rest::{ApiOptions, fits};
+use gantry_rest::{ApiOptions, ImportedApi, fits};
 use gantry_upstream::options::DisabledReason;
 
 const TOOL: &str = "rest tool";
@@ -30,7 +30,7 @@ pub(super) async fn examine(name: &str, project: &Project) -> Vec<Check> {
             None => {
                 // Patterns that are none are problems of the configuration, which was read.
                 let options = wiring::api_options(id, api, &mut Vec::new());
-                let found = look(&options, project).await;
+                let found = read_api(&options, project).await;
                 checks.push(api_check(name, &options, found));
             }
         }
@@ -64,13 +64,16 @@ fn switched_off(what: &'static str, project: &str, id: &str, off: &DisabledReaso
     }
 }
 
-fn api_check(project: &str, options: &ApiOptions, found: Result<Look, String>) -> Check {
-    let (id, place) = (&options.id, shown(&options.spec));
-    let look = match found {
-        Ok(look) => look,
-        Err(reason) => return bad(API, of(project, &format!("{id}: {}", unusable(&place, &reason)))),
+fn api_check(project: &str, options: &ApiOptions, found: Result<ImportedApi, String>) -> Check {
+    let id = &options.id;
+    let api = match found {
+        Ok(api) => api,
+        Err(reason) => {
+            let found = format!("{id}: the document cannot be used: {reason}");
+            return bad(API, of(project, &found));
+        }
     };
-    let import = &look.import;
+    let import = &api.import;
     let mut words = vec![format!("{id}: {} tools of {} operations", import.operations.len(), import.total)];
     if import.filtered > 0 {
         words.push(format!("{} left out by choice", import.filtered));
@@ -80,7 +83,7 @@ fn api_check(project: &str, options: &ApiOptions, found: Result<Look, String>) -
         is_odd = true;
         words.push(format!("{} skipped (gantry openapi inspect {id} --skipped)", import.skipped.len()));
     }
-    let bare = without_credentials(&look, options);
+    let bare = without_credentials(&api, options);
     if !bare.is_empty() {
         is_odd = true;
         words.push(format!("no credentials for {}", bare.join(", ")));
@@ -90,11 +93,11 @@ fn api_check(project: &str, options: &ApiOptions, found: Result<Look, String>) -
 }
 
 /// The schemes that operations need and nothing that fits is configured for. An operation that has what one way needs needs no other.
-fn without_credentials<'a>(look: &'a Look, options: &ApiOptions) -> Vec<&'a str> {
+fn without_credentials<'a>(api: &'a ImportedApi, options: &ApiOptions) -> Vec<&'a str> {
     let mut bare: Vec<&str> = Vec::new();
-    for operation in &look.import.operations {
+    for operation in &api.import.operations {
         let has = |name: &String| {
-            let shown = options.auth.get(name).zip(look.import.schemes.get(name));
+            let shown = options.auth.get(name).zip(api.import.schemes.get(name));
             shown.is_some_and(|(credential, scheme)| fits(scheme, credential))
         };
         let is_open = operation.security.is_empty()
@@ -104,7 +107,7 @@ fn without_credentials<'a>(look: &'a Look, options: &ApiOptions) -> Vec<&'a str>
         }
         let names = operation.security.iter().flat_map(|need| &need.0).map(|(name, _)| name);
         for name in names.filter(|name| !has(name)) {
-            let is_usable = !matches!(look.import.schemes.get(name), Some(Scheme::Unsupported(_)));
+            let is_usable = !matches!(api.import.schemes.get(name), Some(Scheme::Unsupported { .. }));
             if is_usable && !bare.contains(&name.as_str()) {
                 bare.push(name);
             }
