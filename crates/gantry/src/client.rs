@@ -4,32 +4,39 @@
 
 use crate::Extra;
 use crate::cli::Cli;
-use crate::config::{Config, Loaded, MAIN_PROJECT, ProcessEnv, Source};
+use crate::config::{self, Config, Loaded, MAIN_PROJECT, ProcessEnv, Source};
 use crate::data_dir::DataDir;
 use crate::exit::UsageError;
 use crate::{term, wiring};
 use anyhow::Context as _;
-use bytes::Bytes;
 use gantry_egress::LocalServer;
 use gantry_server::App;
 use http::{Method, StatusCode};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
+use url::form_urlencoded::byte_serialize;
 
-/// How long calls may take to end when a command is done.
-const GRACE: Duration = Duration::from_secs(5);
+/// How long the calls of an in-process client may go on when its command has ended.
+const SHUTDOWN_GRACE_PERIOD: Duration = Duration::from_secs(5);
 
-/// The header that says by which door a person decides.
+/// The header that tells the server which program sends a decision.
 const VIA: &str = "gantry-via";
 
-/// What a command needs to know first.
+/// Characters of an unreadable answer that its error quotes.
+const QUOTED: usize = 100;
+
+/// What every command gets: the configuration, the data folder and the global options.
 pub(crate) struct CommandContext {
     pub(crate) source: Source,
     pub(crate) loaded: Loaded,
     pub(crate) data_dir: DataDir,
     pub(crate) extra: Extra,
+    /// `--json`: print JSON instead of text.
+    pub(crate) json: bool,
 }
 
 impl CommandContext {
@@ -43,7 +50,7 @@ impl CommandContext {
             tracing::warn!(target: "gantry::config", "{warning}");
         }
         let data_dir = DataDir::open(&loaded.data)?;
-        Ok(Self { source, loaded, data_dir, extra })
+        Ok(Self { source, loaded, data_dir, extra, json: cli.json })
     }
 
     /// The server that runs on this data folder, with the key of the folder.
@@ -53,14 +60,25 @@ impl CommandContext {
         Ok(Some(LocalServer::new(info.address, Some(key))))
     }
 
-    /// The client of the server that runs on this data folder, for what only a running server can do; `instead` says
-    /// what else there is to do without one.
+    /// The client of the running server, for commands that need one; `instead` says what to do where none runs.
     pub(crate) fn require_server(&self, instead: &str) -> anyhow::Result<ApiClient> {
         let missing = || UsageError(format!("no Gantry runs on this data folder; {instead}"));
         Ok(ApiClient::Remote(self.running_server()?.ok_or_else(missing)?))
     }
 
-    /// Opens the API client: of the running server, else of an in-process router that starts what the scope needs.
+    /// Opens a client, runs the work with it and closes it.
+    pub(crate) async fn with_client<T>(
+        self,
+        scope: Scope<'_>,
+        work: impl AsyncFnOnce(&ApiClient) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
+        let client = self.connect(scope).await?;
+        let done = work(&client).await;
+        client.close().await;
+        done
+    }
+
+    /// Opens the client of the running server, else of an in-process router that starts what the scope needs.
     pub(crate) async fn connect(mut self, scope: Scope<'_>) -> anyhow::Result<ApiClient> {
         if let Some(server) = self.running_server()? {
             return Ok(ApiClient::Remote(server));
@@ -71,11 +89,8 @@ impl CommandContext {
             Scope::Project(project) => name == project,
             Scope::LedgerOnly => false,
         };
-        config
-            .projects
-            .iter_mut()
-            .filter(|(name, _)| !is_needed(name))
-            .for_each(|(_, other)| other.stay_home());
+        let others = config.projects.iter_mut().filter(|(name, _)| !is_needed(name));
+        others.for_each(|(_, other)| other.stay_home());
         if !is_needed(MAIN_PROJECT) {
             config.main.stay_home();
         }
@@ -85,98 +100,104 @@ impl CommandContext {
     }
 }
 
-/// What an in-process client starts; a running server has everything anyway.
+/// What an in-process client starts. A running server has started everything.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Scope<'a> {
-    /// The servers and APIs of every project.
+    /// The MCP servers and APIs of every project.
     All,
     /// Those of one project.
     Project(&'a str),
-    /// None: the command only reads or writes the ledger.
+    /// None, for commands that only read or write the ledger.
     LedgerOnly,
 }
 
-/// A Gantry that runs goes by the configuration of before, and can do things whatever is on the disk now.
-fn load_or_use_running_server(
-    source: &Source,
-    error: crate::config::Error,
-) -> Result<Loaded, crate::config::Error> {
+impl<'a> Scope<'a> {
+    /// One project if a name is given, else all of them.
+    pub(crate) fn of(project: Option<&'a str>) -> Self {
+        project.map_or(Self::All, Self::Project)
+    }
+}
+
+/// A broken configuration does not stop a command that a running server can carry out: the server goes on with the
+/// configuration that it read before.
+fn load_or_use_running_server(source: &Source, error: config::Error) -> Result<Loaded, config::Error> {
     let data = Config::data(source, &ProcessEnv).filter(|data| data.is_dir());
-    let runs = |data: &PathBuf| DataDir::open(data).is_ok_and(|data_dir| data_dir.running_server().is_some());
-    let Some(data) = data.filter(runs) else { return Err(error) };
-    term::eprint(&format!("{error}\nThe Gantry that runs here goes by the configuration of before."));
+    let is_served =
+        |data: &PathBuf| DataDir::open(data).is_ok_and(|data_dir| data_dir.running_server().is_some());
+    let Some(data) = data.filter(is_served) else { return Err(error) };
+    term::eprint(&format!("{error}\nThe running Gantry still uses the configuration that it read before."));
     Config::defaults(source, data, &ProcessEnv)
 }
 
-/// Where things get done.
+/// A client of the HTTP API.
 pub(crate) enum ApiClient {
-    /// By the running server.
+    /// Of the running server.
     Remote(LocalServer),
-    /// In this process.
+    /// Of a router in this process.
     InProcess(App),
 }
 
-/// What the API answered.
-pub(crate) struct ApiResponse {
-    pub(crate) status: StatusCode,
-    pub(crate) body: Value,
-    /// The body as it came, for those who print it unchanged.
-    pub(crate) text: String,
+/// One page of a list.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Page<T> {
+    pub(crate) items: Vec<T>,
+    /// The cursor of the next page, if there is one.
+    #[serde(default)]
+    pub(crate) next: Option<Value>,
 }
 
 impl ApiClient {
-    pub(crate) async fn get(&self, path: &str) -> anyhow::Result<ApiResponse> {
-        self.request(Method::GET, path, Bytes::new()).await
+    /// Reads one resource.
+    pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> anyhow::Result<T> {
+        self.send(Method::GET, path, String::new()).await?.into_result()
     }
 
-    pub(crate) async fn post(&self, path: &str, body: String) -> anyhow::Result<ApiResponse> {
-        self.request(Method::POST, path, body.into()).await
+    /// Reads a list up to the server's page limit.
+    pub(crate) async fn list<T: DeserializeOwned>(&self, path: &str) -> anyhow::Result<Vec<T>> {
+        Ok(self.get::<Page<T>>(path).await?.items)
     }
 
-    pub(crate) async fn delete(&self, path: &str) -> anyhow::Result<ApiResponse> {
-        self.request(Method::DELETE, path, Bytes::new()).await
-    }
-
-    /// The text of an answer that may be too large to be made a value.
-    pub(crate) async fn get_text(&self, path: &str) -> anyhow::Result<String> {
-        let (status, text) = self.exchange(Method::GET, path, Bytes::new()).await?;
-        if !status.is_success() {
-            ApiResponse::new(status, text)?.into_result()?;
-            anyhow::bail!("the request failed");
-        }
-        Ok(text)
-    }
-
-    async fn request(&self, method: Method, path: &str, body: Bytes) -> anyhow::Result<ApiResponse> {
-        let (status, text) = self.exchange(method, path, body).await?;
-        ApiResponse::new(status, text)
-    }
-
-    async fn exchange(
+    /// Sends a request with a body.
+    pub(crate) async fn post<T: DeserializeOwned>(
         &self,
-        method: Method,
         path: &str,
-        body: Bytes,
-    ) -> anyhow::Result<(StatusCode, String)> {
+        body: &impl Serialize,
+    ) -> anyhow::Result<T> {
+        self.send(Method::POST, path, serde_json::to_string(body)?).await?.into_result()
+    }
+
+    /// Asks for an action that takes no body, such as a restart.
+    pub(crate) async fn act<T: DeserializeOwned>(&self, path: &str) -> anyhow::Result<T> {
+        self.send(Method::POST, path, String::new()).await?.into_result()
+    }
+
+    /// Removes a resource.
+    pub(crate) async fn delete<T: DeserializeOwned>(&self, path: &str) -> anyhow::Result<T> {
+        self.send(Method::DELETE, path, String::new()).await?.into_result()
+    }
+
+    /// Sends a request and returns the answer with its status, for commands to which some errors are results.
+    pub(crate) async fn send(&self, method: Method, path: &str, body: String) -> anyhow::Result<ApiResponse> {
         let (status, bytes) = match self {
             Self::Remote(server) => {
                 let request = http::Request::builder().method(method).uri(path).header(VIA, "cli");
-                let (status, _, bytes) = server.send(request, body).await?;
+                let (status, _, bytes) = server.send(request, body.into()).await?;
                 (status, bytes)
             }
-            Self::InProcess(app) => app.local(method, path, body).await?,
+            Self::InProcess(app) => app.local(method, path, body.into()).await?,
         };
         let text = String::from_utf8(bytes.into()).context("the answer is not UTF-8")?;
-        Ok((status, text))
+        let body = serde_json::from_str(&text).unwrap_or_default();
+        Ok(ApiResponse { status, text, body })
     }
 
-    /// Whether a server that goes on running does things.
-    pub(crate) fn is_running(&self) -> bool {
+    /// Whether this is the client of a running server, which goes on when the command has ended.
+    pub(crate) fn is_remote(&self) -> bool {
         matches!(self, Self::Remote(_))
     }
 
-    /// Waits until the MCP servers that this process starts were ready or have failed. A server that runs on the data
-    /// folder is not waited for: it says how its servers are doing now.
+    /// Waits until the MCP servers that this process starts are ready or have failed. Those of a running server are
+    /// not waited for: the server reports their present state.
     pub(crate) async fn wait_until_ready(&self) {
         if let Self::InProcess(app) = self {
             app.projects().settled().await;
@@ -185,10 +206,10 @@ impl ApiClient {
 
     /// Closes what this process opened.
     pub(crate) async fn close(self) {
-        self.close_within(GRACE).await;
+        self.close_within(SHUTDOWN_GRACE_PERIOD).await;
     }
 
-    /// The same, but cancels what this process still does.
+    /// Cancels the calls of this process and closes what it opened.
     pub(crate) async fn stop(self) {
         self.close_within(Duration::ZERO).await;
     }
@@ -200,44 +221,53 @@ impl ApiClient {
     }
 }
 
+/// An answer of the API.
+#[derive(Debug)]
+pub(crate) struct ApiResponse {
+    pub(crate) status: StatusCode,
+    /// The body, JSON text.
+    pub(crate) text: String,
+    /// The same as a value.
+    pub(crate) body: Value,
+}
+
 impl ApiResponse {
-    fn new(status: StatusCode, text: String) -> anyhow::Result<Self> {
-        let body = serde_json::from_str(&text)
-            .with_context(|| format!("the answer is not JSON (status {status})"))?;
-        Ok(Self { status, body, text })
+    /// The body as this type, whatever the status is.
+    pub(crate) fn parse<T: DeserializeOwned>(&self) -> anyhow::Result<T> {
+        serde_json::from_str(&self.text).with_context(|| {
+            let beginning = term::sanitize(&self.text.chars().take(QUOTED).collect::<String>());
+            format!("unexpected answer (status {}); it begins: {beginning}", self.status)
+        })
     }
 
-    /// The body, or the error that the API answered with, in words.
-    pub(crate) fn into_result(self) -> anyhow::Result<Value> {
+    /// The body of a success; a client error (4xx) becomes a [`UsageError`].
+    pub(crate) fn into_result<T: DeserializeOwned>(self) -> anyhow::Result<T> {
         if self.status.is_success() {
-            return Ok(self.body);
+            return self.parse();
         }
-        let error = self.body.get("error");
-        let message = error
-            .and_then(|e| e.get("message"))
-            .and_then(Value::as_str)
-            .unwrap_or("the request failed")
-            .to_owned();
+        let message = self.error_message()?;
         if self.status.is_client_error() {
             return Err(UsageError(message).into());
         }
         anyhow::bail!(message)
     }
+
+    /// The message of an error.
+    pub(crate) fn error_message(&self) -> anyhow::Result<String> {
+        let body: Value = self.parse()?;
+        let message = body.pointer("/error/message").and_then(Value::as_str);
+        Ok(message.unwrap_or("the request failed").to_owned())
+    }
 }
 
-/// A query string from the parts that were given.
-pub(crate) fn query(parts: &[(&str, Option<&str>)]) -> String {
-    let given = parts.iter().filter_map(|(name, value)| Some(format!("{name}={}", encoded((*value)?))));
+/// A query string of the parameters that have a value.
+pub(crate) fn query(parameters: &[(&str, Option<&str>)]) -> String {
+    let given = parameters.iter().filter_map(|(name, value)| Some(format!("{name}={}", encoded((*value)?))));
     let query = given.collect::<Vec<_>>().join("&");
     if query.is_empty() { query } else { format!("?{query}") }
 }
 
-/// Percent-encodes everything that is not plain in a query or a part of a path.
+/// Percent-encodes a value for a query or a segment of a path.
 pub(crate) fn encoded(text: &str) -> String {
-    text.bytes()
-        .map(|b| match b {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => char::from(b).to_string(),
-            other => format!("%{other:02X}"),
-        })
-        .collect()
+    byte_serialize(text.as_bytes()).collect::<String>().replace('+', "%20")
 }

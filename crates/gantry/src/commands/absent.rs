@@ -20,7 +20,7 @@ impl Absent {
     /// Every server of a project that cannot be used now.
     pub(super) async fn all(client: &ApiClient, project: &str) -> anyhow::Result<Vec<Self>> {
         let path = format!("/api/v1/servers{}", query(&[("project", Some(project))]));
-        let body = client.get(&path).await?.into_result()?;
+        let body = client.get::<Value>(&path).await?;
         let servers = body.get("items").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         let mut absent: Vec<Self> = servers.iter().filter_map(Self::of).collect();
         // One that runs for the active agent and for the others is named once.

@@ -2,7 +2,7 @@
 
 mod switch;
 
-use crate::cli::{AgentsAction, OfProject};
+use crate::cli::{AgentsAction, ProjectFilter};
 use crate::client::{ApiClient, CommandContext, Scope, encoded, query};
 use crate::config::MAIN_PROJECT;
 use crate::exit::Outcome;
@@ -12,22 +12,18 @@ use serde_json::Value;
 pub(super) async fn run(
     context: CommandContext,
     action: Option<AgentsAction>,
-    of: &OfProject,
-    json: bool,
+    filter: ProjectFilter,
 ) -> anyhow::Result<Outcome> {
-    match action {
-        None => list(context, of.project.as_deref(), json).await,
-        Some(AgentsAction::List { of, json }) => list(context, of.project.as_deref(), json).await,
-        Some(AgentsAction::Show { name, place, json }) => show(context, &name, place.name(), json).await,
-        Some(AgentsAction::Switch(wanted)) => switch::run(context, &wanted).await,
+    let json = context.json;
+    match action.unwrap_or(AgentsAction::List(filter)) {
+        AgentsAction::List(filter) => list(context, filter.name(), json).await,
+        AgentsAction::Show { name, project } => show(context, &name, project.name(), json).await,
+        AgentsAction::Switch(wanted) => switch::run(context, &wanted).await,
     }
 }
 
 async fn list(context: CommandContext, project: Option<&str>, json: bool) -> anyhow::Result<Outcome> {
-    let client = match project {
-        Some(project) => context.connect(Scope::Project(project)).await?,
-        None => context.connect(Scope::All).await?,
-    };
+    let client = context.connect(Scope::of(project)).await?;
     // How many tools an agent has is known once its servers are there.
     client.wait_until_ready().await;
     let listed = listed(&client, project, json).await;
@@ -36,8 +32,7 @@ async fn list(context: CommandContext, project: Option<&str>, json: bool) -> any
 }
 
 async fn listed(client: &ApiClient, project: Option<&str>, json: bool) -> anyhow::Result<Outcome> {
-    let body =
-        client.get(&format!("/api/v1/agents{}", query(&[("project", project)]))).await?.into_result()?;
+    let body = client.get::<Value>(&format!("/api/v1/agents{}", query(&[("project", project)]))).await?;
     let agents = body.get("items").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     if json {
         term::print_json(&agents.to_vec());
@@ -70,7 +65,7 @@ async fn show(context: CommandContext, name: &str, project: &str, json: bool) ->
 
 async fn shown(client: &ApiClient, name: &str, project: &str, json: bool) -> anyhow::Result<Outcome> {
     let path = format!("/api/v1/agents/{}{}", encoded(name), query(&[("project", Some(project))]));
-    let agent = client.get(&path).await?.into_result()?;
+    let agent = client.get::<Value>(&path).await?;
     if json {
         term::print_json(&agent);
     } else {

@@ -21,17 +21,16 @@ use crate::exit::Outcome;
 pub(super) async fn run(
     context: CommandContext,
     action: Option<ApprovalsAction>,
-    waiting: &ListApprovals,
+    list: ListApprovals,
 ) -> anyhow::Result<Outcome> {
-    match action {
-        None => list::list(context, waiting).await,
-        Some(ApprovalsAction::List(wanted)) => list::list(context, &wanted).await,
-        Some(ApprovalsAction::Show(wanted)) => list::show(context, &wanted).await,
-        Some(ApprovalsAction::Approve(wanted)) => decide::approve(context, &wanted).await,
-        Some(ApprovalsAction::Deny(wanted)) => decide::deny(context, &wanted).await,
-        Some(ApprovalsAction::Cancel(wanted)) => decide::cancel(context, &wanted).await,
-        Some(ApprovalsAction::Watch(wanted)) => watch::run(context, &wanted).await,
-        Some(ApprovalsAction::Grants(wanted)) => grants::list(context, &wanted).await,
-        Some(ApprovalsAction::Revoke(wanted)) => grants::revoke(context, &wanted).await,
+    match action.unwrap_or(ApprovalsAction::List(list)) {
+        ApprovalsAction::List(wanted) => list::list(context, &wanted).await,
+        ApprovalsAction::Show(wanted) => list::show(context, &wanted).await,
+        ApprovalsAction::Approve(wanted) => decide::approve(context, &wanted).await,
+        ApprovalsAction::Deny(wanted) => decide::deny(context, &wanted).await,
+        ApprovalsAction::Cancel(wanted) => decide::cancel(context, &wanted).await,
+        ApprovalsAction::Watch(wanted) => watch::run(context, wanted.name()).await,
+        ApprovalsAction::Grants(wanted) => grants::list(context, &wanted).await,
+        ApprovalsAction::Revoke(wanted) => grants::revoke(context, &wanted).await,
     }
 }

@@ -1,6 +1,6 @@
 //! `gantry audit`.
 
-use crate::cli::{Audit, Filter};
+use crate::cli::{AuditAction, Filter};
 use crate::client::{ApiClient, CommandContext, Scope, query};
 use crate::config::MAIN_PROJECT;
 use crate::exit::Outcome;
@@ -9,31 +9,32 @@ use serde_json::Value;
 
 pub(super) async fn run(
     context: CommandContext,
-    verify: Option<Audit>,
+    action: Option<AuditAction>,
     filter: &Filter,
 ) -> anyhow::Result<Outcome> {
+    let json = context.json;
     let client = context.connect(Scope::LedgerOnly).await?;
-    let done = match verify {
-        Some(Audit::Verify { json }) => verified(&client, json).await,
-        None => listed(&client, filter).await,
+    let done = match action {
+        Some(AuditAction::Verify) => verified(&client, json).await,
+        None => listed(&client, filter, json).await,
     };
     client.close().await;
     done
 }
 
-async fn listed(client: &ApiClient, filter: &Filter) -> anyhow::Result<Outcome> {
+async fn listed(client: &ApiClient, filter: &Filter, json: bool) -> anyhow::Result<Outcome> {
     let limit = filter.limit.to_string();
     let query = query(&[
-        ("project", filter.of.project.as_deref()),
+        ("project", filter.project.name()),
         ("since", filter.since.as_deref()),
         ("until", filter.until.as_deref()),
         ("tool", filter.tool.as_deref()),
         ("state", filter.state.as_deref()),
         ("limit", Some(&limit)),
     ]);
-    let body = client.get(&format!("/api/v1/audit{query}")).await?.into_result()?;
+    let body = client.get::<Value>(&format!("/api/v1/audit{query}")).await?;
     let items = body.get("items").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    if filter.json {
+    if json {
         term::print_json(&items.to_vec());
         return Ok(Outcome::Success);
     }
@@ -66,7 +67,7 @@ fn row(call: &Value) -> Vec<String> {
 }
 
 async fn verified(client: &ApiClient, json: bool) -> anyhow::Result<Outcome> {
-    let body = client.get("/api/v1/audit/verify").await?.into_result()?;
+    let body = client.get::<Value>("/api/v1/audit/verify").await?;
     let ok = body.get("ok") == Some(&Value::Bool(true));
     if json {
         term::print_json(&body);

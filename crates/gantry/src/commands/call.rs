@@ -2,7 +2,7 @@
 
 mod held;
 
-use crate::cli::{Call, Priority};
+use crate::cli::Call;
 use crate::client::{ApiClient, CommandContext, Scope};
 use crate::commands::{absent, arguments, reply};
 use crate::exit::Outcome;
@@ -13,16 +13,16 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 pub(super) async fn run(context: CommandContext, call: Call) -> anyhow::Result<Outcome> {
-    let body = body(&call)?;
-    let project = call.who.place.name();
+    let (body, json) = (body(&call)?, context.json);
+    let project = call.caller.project.name();
     let servers = context.loaded.config.project(project).into_iter().flat_map(|project| &project.mcp_servers);
     let unprefixed: Vec<String> =
         servers.filter(|(_, server)| !server.options.prefix).map(|(id, _)| id.clone()).collect();
     let client = context.connect(Scope::Project(project)).await?;
     let mut signals = Signals::listen()?;
-    let done = called(&client, &call, body, &unprefixed, &mut signals).await;
+    let done = called(&client, (&call, json), body, &unprefixed, &mut signals).await;
     if let Ok(Outcome::Interrupted(_)) = done {
-        term::eprint(match client.is_running() {
+        term::eprint(match client.is_remote() {
             true => "\nThe call goes on in the running Gantry.",
             false => "\nStopping: the call is canceled. Once more stops at once.",
         });
@@ -36,25 +36,25 @@ pub(super) async fn run(context: CommandContext, call: Call) -> anyhow::Result<O
 
 async fn called(
     client: &ApiClient,
-    call: &Call,
+    (call, json): (&Call, bool),
     body: String,
     unprefixed: &[String],
     signals: &mut Signals,
 ) -> anyhow::Result<Outcome> {
     let answer = tokio::select! {
-        answer = client.post("/api/v1/calls", body) => answer?,
+        answer = client.send(http::Method::POST, "/api/v1/calls", body) => answer?,
         asked = signals.recv() => return Ok(Outcome::Interrupted(asked)),
     };
     let answer = if held::is_held(&answer) {
         let after = tokio::select! {
-            after = held::go_on(client, call, answer) => after?,
+            after = held::go_on(client, (call, json), answer) => after?,
             // Ctrl-C leaves the question, or the call, waiting.
             asked = signals.recv_terminate() => return Ok(Outcome::Interrupted(asked)),
         };
         match after {
             After::Over(answer) => answer,
             After::Left(answer) => {
-                if call.json {
+                if json {
                     term::print(answer.text.trim_end());
                 }
                 return Ok(Outcome::Failure);
@@ -63,9 +63,9 @@ async fn called(
     } else {
         answer
     };
-    let done = reply::show(&answer, call.json);
+    let done = reply::show(&answer, json);
     if answer.body.pointer("/error/code").and_then(Value::as_str) == Some("TOOL_NOT_FOUND") {
-        absent::tell_of(client, call.who.place.name(), &call.tool, unprefixed).await?;
+        absent::tell_of(client, call.caller.project.name(), &call.tool, unprefixed).await?;
     }
     Ok(done)
 }
@@ -83,23 +83,18 @@ fn body(call: &Call) -> anyhow::Result<String> {
         project: &'a str,
         #[serde(skip_serializing_if = "Option::is_none")]
         idempotency_key: Option<&'a str>,
-        priority: &'static str,
+        priority: gantry_core::Priority,
         #[serde(skip_serializing_if = "Option::is_none")]
         timeout_ms: Option<u64>,
         approve: bool,
     }
-    let priority = match call.priority {
-        Priority::Low => "low",
-        Priority::Normal => "normal",
-        Priority::High => "high",
-    };
     Ok(serde_json::to_string(&Body {
         tool: &call.tool,
         arguments: &arguments,
-        agent: call.who.agent.as_deref(),
-        project: call.who.place.name(),
+        agent: call.caller.agent.as_deref(),
+        project: call.caller.project.name(),
         idempotency_key: call.idempotency_key.as_deref(),
-        priority,
+        priority: call.priority,
         timeout_ms: call.timeout,
         approve: call.yes,
     })?)

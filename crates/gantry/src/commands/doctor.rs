@@ -47,7 +47,7 @@ pub(super) async fn run(cli: &Cli, extra: Extra, asked: &Doctor) -> anyhow::Resu
         Err(error) => checks.push(bad("configuration", format!("{error:#}"))),
     }
     let worst = checks.iter().any(|check| check.health == Health::Bad);
-    if asked.json {
+    if cli.json {
         let items: Vec<Value> = checks
             .iter()
             .map(|c| json!({ "check": c.what, "health": c.health.as_str(), "found": c.found }))
@@ -152,19 +152,20 @@ async fn ledger(client: &ApiClient, checks: &mut Vec<Check>) {
 }
 
 async fn ask(client: &ApiClient, path: &str) -> anyhow::Result<Value> {
-    client.get(path).await?.into_result()
+    client.get(path).await
 }
 
 /// Explains a tool; or a server, where no tool of this name can be called.
 async fn explain(context: CommandContext, what: &str, asked: &Doctor) -> anyhow::Result<Outcome> {
+    let json = context.json;
     let client = context.connect(Scope::Project(asked.project.as_deref().unwrap_or(MAIN_PROJECT))).await?;
     client.wait_until_ready().await;
-    let done = explained(&client, what, asked).await;
+    let done = explained(&client, what, asked, json).await;
     client.close().await;
     done
 }
 
-async fn explained(client: &ApiClient, what: &str, asked: &Doctor) -> anyhow::Result<Outcome> {
+async fn explained(client: &ApiClient, what: &str, asked: &Doctor, json: bool) -> anyhow::Result<Outcome> {
     let (project, depth) = (asked.project.as_deref().unwrap_or(MAIN_PROJECT), asked.depth.to_string());
     let query = query(&[
         ("project", Some(project)),
@@ -176,10 +177,10 @@ async fn explained(client: &ApiClient, what: &str, asked: &Doctor) -> anyhow::Re
     let visible = body.get("visible") == Some(&Value::Bool(true));
     let servers = servers::list(client, project).await?;
     if let Some(server) = servers::named(&servers, what, asked.agent.as_deref()).filter(|_| !visible) {
-        let health = servers::show(server, client, asked.json);
+        let health = servers::show(server, client, json);
         return Ok(if health == Health::Bad { Outcome::Failure } else { Outcome::Success });
     }
-    if asked.json {
+    if json {
         term::print_json(&body);
     } else {
         let name = term::sanitize(body.get("tool").and_then(Value::as_str).unwrap_or(what));

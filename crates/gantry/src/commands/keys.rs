@@ -1,29 +1,30 @@
 //! `gantry keys`: who else may come in, and as what.
 
-use crate::cli::{CreateKey, KeysAction, ListKeys, Role};
+use crate::cli::{CreateKey, KeysAction, ListKeys};
 use crate::client::{ApiClient, CommandContext, Scope, encoded};
 use crate::exit::{Outcome, UsageError};
 use crate::term::{self, RowWithNote};
-use http::StatusCode;
+use gantry_core::Role;
+use http::{Method, StatusCode};
 use serde_json::{Map, Value};
 
 pub(super) async fn run(
     context: CommandContext,
     action: Option<KeysAction>,
-    current: &ListKeys,
+    list: ListKeys,
 ) -> anyhow::Result<Outcome> {
+    let json = context.json;
     let client = context.connect(Scope::LedgerOnly).await?;
-    let done = match action {
-        None => listed(&client, current).await,
-        Some(KeysAction::List(wanted)) => listed(&client, &wanted).await,
-        Some(KeysAction::Create(wanted)) => created(&client, &wanted).await,
-        Some(KeysAction::Revoke { key, json }) => revoked(&client, &key, json).await,
+    let done = match action.unwrap_or(KeysAction::List(list)) {
+        KeysAction::List(wanted) => listed(&client, &wanted, json).await,
+        KeysAction::Create(wanted) => created(&client, &wanted, json).await,
+        KeysAction::Revoke { key } => revoked(&client, &key, json).await,
     };
     client.close().await;
     done
 }
 
-async fn created(client: &ApiClient, wanted: &CreateKey) -> anyhow::Result<Outcome> {
+async fn created(client: &ApiClient, wanted: &CreateKey, json: bool) -> anyhow::Result<Outcome> {
     let mut body = Map::new();
     body.insert("role".into(), wanted.role.as_str().into());
     let name = wanted.name.clone().unwrap_or_else(|| unnamed(wanted.role));
@@ -38,8 +39,8 @@ async fn created(client: &ApiClient, wanted: &CreateKey) -> anyhow::Result<Outco
             body.insert(name.into(), list.clone().into());
         }
     }
-    let made = client.post("/api/v1/keys", Value::from(body).to_string()).await?.into_result()?;
-    if wanted.json {
+    let made = client.post::<Value>("/api/v1/keys", &Value::from(body)).await?;
+    if json {
         term::print_json(&made);
         return Ok(Outcome::Success);
     }
@@ -62,11 +63,11 @@ fn unnamed(role: Role) -> String {
     format!("{}-{}", role.as_str(), random.chars().take(8).collect::<String>())
 }
 
-async fn listed(client: &ApiClient, wanted: &ListKeys) -> anyhow::Result<Outcome> {
-    let body = client.get("/api/v1/keys").await?.into_result()?;
+async fn listed(client: &ApiClient, wanted: &ListKeys, json: bool) -> anyhow::Result<Outcome> {
+    let body = client.get::<Value>("/api/v1/keys").await?;
     let mut keys = body.get("items").and_then(Value::as_array).cloned().unwrap_or_default();
     keys.retain(|key| wanted.all || key.get("state").and_then(Value::as_str) == Some("active"));
-    if wanted.json {
+    if json {
         term::print_json(&keys);
         return Ok(Outcome::Success);
     }
@@ -108,11 +109,12 @@ fn row(key: &Value, limited: bool) -> Vec<String> {
 }
 
 async fn revoked(client: &ApiClient, named: &str, json: bool) -> anyhow::Result<Outcome> {
-    let answer = client.delete(&format!("/api/v1/keys/{}", encoded(named))).await?;
+    let answer =
+        client.send(Method::DELETE, &format!("/api/v1/keys/{}", encoded(named)), String::new()).await?;
     if answer.status == StatusCode::NOT_FOUND {
         return Err(UsageError(format!("there is no key {named:?}; gantry keys lists them")).into());
     }
-    let body = answer.into_result()?;
+    let body: Value = answer.into_result()?;
     let text = |key: &str| body.get(key).and_then(Value::as_str).unwrap_or_default();
     let key = term::sanitize(&format!("{} ({})", text("id"), text("name")));
     if json {

@@ -5,7 +5,7 @@ mod difference;
 mod pins;
 mod shown;
 
-use crate::cli::{InProject, LookAtLock};
+use crate::cli::{LockAction, ProjectArg};
 use crate::client::{ApiClient, CommandContext, Scope, query};
 use crate::commands::absent::Absent;
 use crate::commands::{in_project, typed};
@@ -18,24 +18,24 @@ use std::collections::BTreeSet;
 
 pub(super) async fn run(
     context: CommandContext,
-    look: Option<LookAtLock>,
-    place: &InProject,
-    json: bool,
+    action: Option<LockAction>,
+    project: &ProjectArg,
 ) -> anyhow::Result<Outcome> {
-    let project = match &look {
-        None => place.name(),
-        Some(LookAtLock::Diff { place, .. }) => place.name(),
-        Some(LookAtLock::Accept(wanted)) => wanted.place.name(),
+    let json = context.json;
+    let project = match &action {
+        None => project.name(),
+        Some(LockAction::Diff { project, .. }) => project.name(),
+        Some(LockAction::Accept(wanted)) => wanted.project.name(),
     };
     let unknown = || UsageError(format!("there is no project {project:?} in the configuration"));
     let pins = Pins::read(&context.loaded.config.project(project).ok_or_else(unknown)?.lock);
     let client = context.connect(Scope::Project(project)).await?;
     client.wait_until_ready().await;
     let lock = Lock { client: &client, project, pins };
-    let done = match &look {
+    let done = match &action {
         None => lock.pin(json).await,
-        Some(LookAtLock::Diff { server, json, .. }) => lock.compare(server.as_deref(), *json).await,
-        Some(LookAtLock::Accept(wanted)) => accept::run(&lock, wanted).await,
+        Some(LockAction::Diff { server, .. }) => lock.compare(server.as_deref(), json).await,
+        Some(LockAction::Accept(wanted)) => accept::run(&lock, wanted, json).await,
     };
     client.close().await;
     done
@@ -57,7 +57,7 @@ struct Seen {
 impl Seen {
     async fn of(lock: &Lock<'_>, server: Option<&str>, tool: Option<&str>) -> anyhow::Result<Self> {
         let query = query(&[("project", Some(lock.project)), ("server", server), ("tool", tool)]);
-        let mut body = lock.client.get(&format!("/api/v1/lock{query}")).await?.into_result()?;
+        let mut body = lock.client.get::<Value>(&format!("/api/v1/lock{query}")).await?;
         let revision = body.get_mut("revision").map(Value::take).unwrap_or_default();
         Ok(Self { items: items(body)?, revision })
     }
@@ -71,7 +71,7 @@ impl Seen {
     ) -> anyhow::Result<Vec<Value>> {
         let Lock { client, project, .. } = lock;
         let body = json!({ "project": project, "server": server, "tool": tool, "revision": self.revision });
-        items(client.post("/api/v1/lock", body.to_string()).await?.into_result()?)
+        items(client.post::<Value>("/api/v1/lock", &body).await?)
     }
 }
 

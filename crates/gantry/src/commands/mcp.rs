@@ -2,7 +2,7 @@
 
 mod bridge;
 
-use crate::cli::Who;
+use crate::cli::CallerArgs;
 use crate::client::{ApiClient, CommandContext, encoded, query};
 use crate::config::Config;
 use crate::exit::{Outcome, UsageError};
@@ -19,8 +19,8 @@ use tokio_util::sync::CancellationToken;
 /// How long calls may take to end when the client is gone. One that sends a signal does not wait for them.
 const GRACE: Duration = Duration::from_secs(2);
 
-pub(super) async fn run(context: CommandContext, who: &Who) -> anyhow::Result<Outcome> {
-    let (project, agent) = (who.place.name(), who.agent.as_deref());
+pub(super) async fn run(context: CommandContext, caller: &CallerArgs) -> anyhow::Result<Outcome> {
+    let (project, agent) = (caller.project.name(), caller.agent.as_deref());
     check(&context, project, agent).await?;
     if let Some(note) = context.data_dir.running_server() {
         // The client gets no more than the agent role. The key says who is behind it: the person who may approve.
@@ -69,7 +69,7 @@ async fn check(context: &CommandContext, project: &str, agent: Option<&str>) -> 
         Some(agent) => format!("/api/v1/agents/{}{query}", encoded(agent)),
         None => format!("/api/v1/agents{query}"),
     };
-    ApiClient::Remote(server).get(&path).await?.into_result()?;
+    ApiClient::Remote(server).get::<serde_json::Value>(&path).await?;
     Ok(())
 }
 

@@ -22,7 +22,7 @@ const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);
 pub(super) async fn run(cli: &Cli, action: &OpenapiAction) -> anyhow::Result<Outcome> {
     let OpenapiAction::Inspect(args) = action;
     let loaded = super::policy::configuration(cli)?;
-    let name = args.place.name();
+    let name = args.project.name();
     let project = loaded.config.project(name);
     let project = project.ok_or_else(|| UsageError(format!("there is no project {name:?}")))?;
     let source = SpecSource::of(args, project)?;
@@ -39,7 +39,7 @@ pub(super) async fn run(cli: &Cli, action: &OpenapiAction) -> anyhow::Result<Out
         }
     };
     let report = ImportReport::of(&source, &imported);
-    match (args.json, args.skipped) {
+    match (cli.json, args.skipped) {
         (true, true) => {
             term::print_json(&json!({ "counts": report.counts, "skipped": report.skipped }));
         }

@@ -15,7 +15,7 @@ pub(super) async fn run(cli: &Cli, extra: Extra, action: &PolicyAction) -> anyho
     match action {
         PolicyAction::Test(test) => match &test.tool {
             Some(tool) => call::run(CommandContext::new(cli, extra)?, tool, test).await,
-            None => examples::run(&configuration(cli)?, test),
+            None => examples::run(&configuration(cli)?, test, cli.json),
         },
         PolicyAction::Replay(replay) => replay::run(cli, extra, replay).await,
     }

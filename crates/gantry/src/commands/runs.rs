@@ -8,22 +8,23 @@ use crate::term::{self, RowWithNote};
 use serde_json::Value;
 
 pub(super) async fn run(context: CommandContext, runs: &Runs) -> anyhow::Result<Outcome> {
+    let json = context.json;
     let client = context.connect(Scope::LedgerOnly).await?;
     let done = match &runs.id {
-        Some(id) if runs.cancel => canceled(&client, id, runs.json).await,
-        Some(id) => shown(&client, id, runs.json).await,
-        None => listed(&client, runs).await,
+        Some(id) if runs.cancel => canceled(&client, id, json).await,
+        Some(id) => shown(&client, id, json).await,
+        None => listed(&client, runs, json).await,
     };
     client.close().await;
     done
 }
 
-async fn listed(client: &ApiClient, runs: &Runs) -> anyhow::Result<Outcome> {
+async fn listed(client: &ApiClient, runs: &Runs, json: bool) -> anyhow::Result<Outcome> {
     let limit = runs.limit.to_string();
-    let query = query(&[("project", runs.of.project.as_deref()), ("limit", Some(&limit))]);
-    let body = client.get(&format!("/api/v1/runs{query}")).await?.into_result()?;
+    let query = query(&[("project", runs.project.name()), ("limit", Some(&limit))]);
+    let body = client.get::<Value>(&format!("/api/v1/runs{query}")).await?;
     let items = body.get("items").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    if runs.json {
+    if json {
         term::print_json(&items.to_vec());
         return Ok(Outcome::Success);
     }
@@ -48,7 +49,7 @@ async fn listed(client: &ApiClient, runs: &Runs) -> anyhow::Result<Outcome> {
 }
 
 async fn shown(client: &ApiClient, id: &str, json: bool) -> anyhow::Result<Outcome> {
-    let tree = client.get(&format!("/api/v1/runs/{}", encoded(id))).await?.into_result()?;
+    let tree = client.get::<Value>(&format!("/api/v1/runs/{}", encoded(id))).await?;
     if json {
         term::print_json(&tree);
         return Ok(Outcome::Success);
@@ -104,8 +105,7 @@ fn operation(op: &Value, depth: usize) {
 }
 
 async fn canceled(client: &ApiClient, id: &str, json: bool) -> anyhow::Result<Outcome> {
-    let body =
-        client.post(&format!("/api/v1/runs/{}/cancel", encoded(id)), String::new()).await?.into_result()?;
+    let body = client.act::<Value>(&format!("/api/v1/runs/{}/cancel", encoded(id))).await?;
     let was = body.get("canceled") == Some(&Value::Bool(true));
     if json {
         term::print_json(&body);

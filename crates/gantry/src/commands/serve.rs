@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 const GRACE: Duration = Duration::from_secs(25);
 
 pub(super) async fn run(context: CommandContext, bind: Option<SocketAddr>) -> anyhow::Result<Outcome> {
-    let CommandContext { source, loaded, data_dir, extra } = context;
+    let CommandContext { source, loaded, data_dir, extra, .. } = context;
     let _lock = data_dir.lock_for_server()?;
     let (key, fresh) = data_dir.admin_key()?;
     let server = loaded.config.server.clone();

@@ -2,7 +2,7 @@
 
 mod add;
 
-use crate::cli::{NamedServer, OfProject, ServersAction};
+use crate::cli::{NamedServer, ProjectFilter, ServersAction};
 use crate::client::{ApiClient, CommandContext, Scope, encoded, query};
 use crate::config::MAIN_PROJECT;
 use crate::exit::Outcome;
@@ -16,23 +16,19 @@ const HEAD: [&str; 10] =
 pub(super) async fn run(
     context: CommandContext,
     action: Option<ServersAction>,
-    of: &OfProject,
-    json: bool,
+    list: ProjectFilter,
 ) -> anyhow::Result<Outcome> {
-    match action {
-        None => shown(context, of.project.as_deref(), json).await,
-        Some(ServersAction::List { of, json }) => shown(context, of.project.as_deref(), json).await,
-        Some(ServersAction::Add(server)) => add::run(&context, &server).await,
-        Some(ServersAction::Remove(server)) => removed(&context, &server).await,
-        Some(ServersAction::Restart(server)) => restarted(&context, &server).await,
+    let json = context.json;
+    match action.unwrap_or(ServersAction::List(list)) {
+        ServersAction::List(filter) => shown(context, filter.name(), json).await,
+        ServersAction::Add(server) => add::run(&context, &server).await,
+        ServersAction::Remove(server) => removed(&context, &server).await,
+        ServersAction::Restart(server) => restarted(&context, &server).await,
     }
 }
 
 async fn shown(context: CommandContext, project: Option<&str>, json: bool) -> anyhow::Result<Outcome> {
-    let client = match project {
-        Some(project) => context.connect(Scope::Project(project)).await?,
-        None => context.connect(Scope::All).await?,
-    };
+    let client = context.connect(Scope::of(project)).await?;
     client.wait_until_ready().await;
     let listed = listed(&client, project, json).await;
     client.close().await;
@@ -40,8 +36,7 @@ async fn shown(context: CommandContext, project: Option<&str>, json: bool) -> an
 }
 
 async fn listed(client: &ApiClient, project: Option<&str>, json: bool) -> anyhow::Result<Outcome> {
-    let body =
-        client.get(&format!("/api/v1/servers{}", query(&[("project", project)]))).await?.into_result()?;
+    let body = client.get::<Value>(&format!("/api/v1/servers{}", query(&[("project", project)]))).await?;
     let items = body.get("items").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     if json {
         term::print_json(&items.to_vec());
@@ -99,7 +94,7 @@ fn path(server: &NamedServer, what: &str) -> String {
     format!(
         "/api/v1/servers/{}{what}{}",
         encoded(&server.id),
-        query(&[("project", Some(server.place.name()))])
+        query(&[("project", Some(server.project.name()))])
     )
 }
 
@@ -107,13 +102,13 @@ async fn removed(context: &CommandContext, server: &NamedServer) -> anyhow::Resu
     let instead = "there is nothing to remove. To keep a server from starting with the next gantry serve, set enabled: \
                    false in its entry of the configuration";
     let path = path(server, "");
-    let answer = context.require_server(instead)?.delete(&path).await?.into_result()?;
-    if server.json {
+    let answer = context.require_server(instead)?.delete::<Value>(&path).await?;
+    if context.json {
         term::print_json(&answer);
     }
     let id = term::sanitize(&server.id);
     term::eprint(&format!("Removed {id} until Gantry stops."));
-    let configured = context.loaded.config.project(server.place.name());
+    let configured = context.loaded.config.project(server.project.name());
     if configured.is_some_and(|project| project.mcp_servers.contains_key(&server.id)) {
         term::eprint(
             "It is in the configuration and comes back at the next start. To keep it away, set enabled: false in its \
@@ -126,8 +121,8 @@ async fn removed(context: &CommandContext, server: &NamedServer) -> anyhow::Resu
 async fn restarted(context: &CommandContext, server: &NamedServer) -> anyhow::Result<Outcome> {
     let instead = "there is nothing to restart. gantry serve starts every server, and so does gantry doctor to look at them";
     let path = path(server, "/restart");
-    let answer = context.require_server(instead)?.post(&path, String::new()).await?.into_result()?;
-    if server.json {
+    let answer = context.require_server(instead)?.act::<Value>(&path).await?;
+    if context.json {
         term::print_json(&answer);
     }
     let status = answer.get("status").and_then(Value::as_str).unwrap_or("starting");

@@ -1,12 +1,13 @@
 //! `gantry tools`.
 
-use crate::cli::{Format, Who};
+use crate::cli::{CallerArgs, Format};
 use crate::client::{ApiClient, CommandContext, Scope, query};
 use crate::commands::absent;
 use crate::exit::Outcome;
 use crate::term;
 use anyhow::Context as _;
 use gantry_core::raw;
+use http::Method;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
@@ -15,18 +16,18 @@ const BEGINNING: usize = 100;
 
 pub(super) async fn run(
     context: CommandContext,
-    who: &Who,
+    caller: &CallerArgs,
     format: Format,
-    json: bool,
 ) -> anyhow::Result<Outcome> {
-    let client = context.connect(Scope::Project(who.place.name())).await?;
+    let json = context.json;
+    let client = context.connect(Scope::Project(caller.project.name())).await?;
     client.wait_until_ready().await;
-    let done = listed(&client, who, if json { Format::Json } else { format }).await;
+    let done = listed(&client, caller, if json { Format::Json } else { format }).await;
     client.close().await;
     done
 }
 
-async fn listed(client: &ApiClient, who: &Who, format: Format) -> anyhow::Result<Outcome> {
+async fn listed(client: &ApiClient, caller: &CallerArgs, format: Format) -> anyhow::Result<Outcome> {
     // Every format is the API's, so that the command line and HTTP cannot differ.
     let word = match format {
         Format::Table | Format::Json => None,
@@ -34,10 +35,14 @@ async fn listed(client: &ApiClient, who: &Who, format: Format) -> anyhow::Result
         Format::OpenAi => Some("openai"),
         Format::Anthropic => Some("anthropic"),
     };
-    let project = who.place.name();
-    let query = query(&[("project", Some(project)), ("agent", who.agent.as_deref()), ("format", word)]);
-    let text = client.get_text(&format!("/api/v1/tools{query}")).await?;
-    let items = Items::of(&text)?;
+    let project = caller.project.name();
+    let query = query(&[("project", Some(project)), ("agent", caller.agent.as_deref()), ("format", word)]);
+    let answer = client.send(Method::GET, &format!("/api/v1/tools{query}"), String::new()).await?;
+    if !answer.status.is_success() {
+        answer.into_result::<Value>()?;
+        anyhow::bail!("the request failed");
+    }
+    let items = Items::of(&answer.text)?;
     match format {
         Format::Table => table(&items),
         Format::Json | Format::Mcp | Format::OpenAi | Format::Anthropic => term::print_json(&items),

@@ -2,7 +2,6 @@
 
 use gantry_core::invisible::push_escaped;
 use serde::Serialize;
-use std::io::{self, BufWriter, Write as _};
 
 /// Indents JSON text. Numbers keep their text and keys their order, which parsing and writing would not keep.
 pub(crate) fn pretty_json(json: &str) -> String {
@@ -80,30 +79,12 @@ fn shortened(line: &str, characters: usize) -> String {
     format!("{begin}… ({length} characters)")
 }
 
-/// Writes a value as indented JSON to standard output, piece by piece, because it may be very large. Control and
-/// invisible characters are escaped, which JSON allows but does not require.
+/// Writes a value as indented JSON to standard output. Control and invisible characters are escaped, which JSON allows
+/// but does not require.
 pub(crate) fn print_json(value: &impl Serialize) {
-    let mut out = EscapingWriter(BufWriter::new(io::stdout().lock()));
-    let written = serde_json::to_writer_pretty(&mut out, value).map_err(io::Error::from);
-    super::keep_error(written.and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush()));
-}
-
-/// Escapes control and invisible characters in the JSON text that passes through.
-struct EscapingWriter<W>(W);
-
-impl<W: io::Write> io::Write for EscapingWriter<W> {
-    /// serde_json writes whole characters.
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let text = std::str::from_utf8(bytes).map_err(io::Error::other)?;
-        let mut shown = String::with_capacity(text.len());
-        for c in text.chars() {
-            if c == '\n' { shown.push(c) } else { push_escaped(&mut shown, c) }
-        }
-        self.0.write_all(shown.as_bytes()).map(|()| bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
+    match serde_json::to_string(value) {
+        Ok(text) => super::print(&pretty_json(&text)),
+        Err(error) => super::keep_error(Err(error.into())),
     }
 }
 
@@ -134,16 +115,5 @@ mod tests {
     fn long_texts_are_cut_and_their_length_is_shown() {
         assert_eq!(truncate_lines("abc\nd\ne\nf", 2, 2), ["ab… (3 characters)", "d", "… 2 more lines"]);
         assert_eq!(truncate_lines("abc", 2, 3), ["abc"]);
-    }
-
-    #[test]
-    fn json_is_written_without_control_and_invisible_characters() {
-        let value = serde_json::json!({ "ä": ["\x1b[31m", "a\u{202e}b", "x\ny\u{7f}"] });
-        let mut out = EscapingWriter(Vec::new());
-        serde_json::to_writer_pretty(&mut out, &value).unwrap();
-        let text = String::from_utf8(out.0).unwrap();
-        assert!(!text.chars().any(|c| c != '\n' && gantry_core::invisible::is_invisible(c)), "{text:?}");
-        assert!(text.starts_with("{\n  \"ä\": [\n    \""), "{text:?}");
-        assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);
     }
 }

@@ -1,6 +1,7 @@
 //! Tables for people: columns as wide as their content, cut to the terminal, with notes below rows.
 
-use super::{print, sanitize, wants_colour};
+use super::{eprint, print, print_json, sanitize, wants_colour};
+use serde::Serialize;
 use std::io::{self, IsTerminal as _};
 
 /// The width of a terminal that does not report one.
@@ -26,8 +27,52 @@ fn painted(line: String) -> String {
     format!("\x1b[{code}m●\x1b[0m{rest}")
 }
 
-/// Writes a table: columns as wide as their content, the last one cut to the width of the terminal. In a pipe or file
-/// nothing is cut.
+/// A column of a table of values.
+pub(crate) struct Column<T> {
+    title: &'static str,
+    cell: fn(&T) -> String,
+    hidden_if: &'static [&'static str],
+}
+
+impl<T> Column<T> {
+    pub(crate) const fn new(title: &'static str, cell: fn(&T) -> String) -> Self {
+        Self { title, cell, hidden_if: &[] }
+    }
+
+    /// Leaves the column out of tables in which each of its cells is one of these texts.
+    #[must_use]
+    pub(crate) const fn hidden_if(self, texts: &'static [&'static str]) -> Self {
+        Self { hidden_if: texts, ..self }
+    }
+}
+
+/// Writes the values as a table, or as JSON. An empty list is shown as the message `empty` on standard error.
+pub(crate) fn print_list<T: Serialize>(items: &[T], columns: &[Column<T>], empty: &str, json: bool) {
+    if json {
+        print_json(&items);
+    } else if items.is_empty() {
+        eprint(empty);
+    } else {
+        print_table(items, columns, |_| None);
+    }
+}
+
+/// Writes values as a table: columns as wide as their content, the last one cut to the width of the terminal. In a pipe
+/// or file nothing is cut. A note gets a line of its own below its row and is never cut.
+pub(crate) fn print_table<T>(items: &[T], columns: &[Column<T>], note: impl Fn(&T) -> Option<String>) {
+    let cells = |column: &Column<T>| items.iter().map(column.cell).collect::<Vec<_>>();
+    let is_shown = |cells: &[String], column: &Column<T>| {
+        column.hidden_if.is_empty() || !cells.iter().all(|cell| column.hidden_if.contains(&cell.as_str()))
+    };
+    let columns = columns.iter().map(|column| (column, cells(column)));
+    let shown: Vec<_> = columns.filter(|(column, cells)| is_shown(cells, column)).collect();
+    let head: Vec<&str> = shown.iter().map(|(column, _)| column.title).collect();
+    let row = |n: usize| shown.iter().filter_map(|(_, cells)| cells.get(n).cloned()).collect();
+    let rows: Vec<RowWithNote> = items.iter().enumerate().map(|(n, item)| (row(n), note(item))).collect();
+    table_with_notes(&head, &rows);
+}
+
+/// Writes rows as a table.
 pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) {
     let rows: Vec<RowWithNote> = rows.iter().map(|cells| (cells.clone(), None)).collect();
     table_with_notes(head, &rows);

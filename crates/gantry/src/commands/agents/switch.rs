@@ -4,18 +4,20 @@ use crate::cli::Switch;
 use crate::client::{ApiClient, ApiResponse, CommandContext, Scope, encoded, query};
 use crate::exit::{Outcome, UsageError};
 use crate::term;
-use serde_json::{Value, json};
+use http::Method;
+use serde_json::Value;
 
 pub(super) async fn run(context: CommandContext, wanted: &Switch) -> anyhow::Result<Outcome> {
     // The whole client, because the switch reads the configuration as it is on the disk.
+    let json = context.json;
     let client = context.connect(Scope::All).await?;
-    let done = switched(&client, wanted).await;
+    let done = switched(&client, wanted, json).await;
     client.close().await;
     done
 }
 
-async fn switched(client: &ApiClient, wanted: &Switch) -> anyhow::Result<Outcome> {
-    let project = wanted.place.name();
+async fn switched(client: &ApiClient, wanted: &Switch, json: bool) -> anyhow::Result<Outcome> {
+    let project = wanted.project.name();
     let (name, verb) = match &wanted.name {
         Some(name) => (Some(name.clone()), "activate"),
         None => (active(client, project).await?, "deactivate"),
@@ -25,15 +27,15 @@ async fn switched(client: &ApiClient, wanted: &Switch) -> anyhow::Result<Outcome
             term::eprint("Switching; calls that run may take up to 5 s to end.");
             let path =
                 format!("/api/v1/agents/{}/{verb}{}", encoded(&name), query(&[("project", Some(project))]));
-            let answer = client.post(&path, String::new()).await?;
+            let answer = client.send(Method::POST, &path, String::new()).await?;
             if answer.status.is_server_error() {
-                return Ok(failed(&answer, wanted.json));
+                return failed(&answer, json);
             }
             answer.into_result()?
         }
-        None => json!({ "project": project, "from": null, "to": null, "changed": false }),
+        None => serde_json::json!({ "project": project, "from": null, "to": null, "changed": false }),
     };
-    if wanted.json {
+    if json {
         term::print_json(&answer);
     } else {
         term::print(&term::sanitize(&in_words(&answer)));
@@ -44,7 +46,7 @@ async fn switched(client: &ApiClient, wanted: &Switch) -> anyhow::Result<Outcome
             term::sanitize_lines(reason)
         ));
     }
-    if !client.is_running() {
+    if !client.is_remote() {
         term::eprint("No Gantry runs on this data folder; the next start begins so.");
     }
     Ok(Outcome::Success)
@@ -52,7 +54,7 @@ async fn switched(client: &ApiClient, wanted: &Switch) -> anyhow::Result<Outcome
 
 /// The active agent of a project.
 async fn active(client: &ApiClient, project: &str) -> anyhow::Result<Option<String>> {
-    let body = client.get("/api/v1/projects").await?.into_result()?;
+    let body = client.get::<Value>("/api/v1/projects").await?;
     let mut projects = body.get("items").and_then(Value::as_array).into_iter().flatten();
     let known = projects.find(|known| known.get("name").and_then(Value::as_str) == Some(project));
     let known = known.ok_or_else(|| UsageError(format!("there is no project {project:?}")))?;
@@ -60,13 +62,12 @@ async fn active(client: &ApiClient, project: &str) -> anyhow::Result<Option<Stri
 }
 
 /// The agent is the active one, but cannot be had; nobody gets in as it.
-fn failed(answer: &ApiResponse, as_json: bool) -> Outcome {
+fn failed(answer: &ApiResponse, as_json: bool) -> anyhow::Result<Outcome> {
     if as_json {
-        term::print_json(&answer.body);
+        term::print(&term::pretty_json(&answer.text));
     }
-    let message = answer.body.pointer("/error/message").and_then(Value::as_str);
-    term::eprint(&format!("error: {}", term::sanitize_lines(message.unwrap_or("the switch failed"))));
-    Outcome::Failure
+    term::eprint(&format!("error: {}", term::sanitize_lines(&answer.error_message()?)));
+    Ok(Outcome::Failure)
 }
 
 fn in_words(switched: &Value) -> String {
@@ -96,7 +97,7 @@ mod tests {
     use super::*;
 
     fn check(to: Option<&str>, changed: bool, tools: u64, cut_off: u64, words: &str) {
-        let switched = json!({ "project": "default", "from": null, "to": to, "changed": changed, "cutOff": cut_off,
+        let switched = serde_json::json!({ "project": "default", "from": null, "to": to, "changed": changed, "cutOff": cut_off,
             "tools": tools, "tookMs": 3 });
         assert_eq!(in_words(&switched), words);
     }

@@ -5,11 +5,11 @@ use super::editor;
 use super::follow::Pace;
 use super::item::Item;
 use super::keyboard::{Keyboard, Typed};
-use crate::cli::GrantScope;
 use crate::client::ApiClient;
 use crate::commands::arguments;
 use crate::term;
 use gantry_core::approval::Approvers;
+use gantry_runtime::ledger::Scope as GrantScope;
 
 /// Lines of arguments that a question shows, and characters of each.
 const SHOWN_LINES: usize = 40;

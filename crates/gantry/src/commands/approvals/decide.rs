@@ -6,12 +6,13 @@ use super::follow::{Followed, Until, follow};
 use super::item::Item;
 use super::keyboard::Keyboard;
 use super::words;
-use crate::cli::{Approve, Deny, GrantScope, OneApproval};
+use crate::cli::{Approve, Deny, OneApproval};
 use crate::client::{ApiClient, ApiResponse, CommandContext, Scope, encoded};
 use crate::commands::{arguments, reply};
 use crate::exit::{Outcome, UsageError};
 use crate::term;
 use gantry_core::raw;
+use gantry_runtime::ledger::Scope as GrantScope;
 use http::StatusCode;
 use serde_json::Value;
 
@@ -28,37 +29,43 @@ pub(super) async fn approve(context: CommandContext, wanted: &Approve) -> anyhow
     }
     let decision = Decision {
         approved: true,
-        scope: wanted.holds(),
+        scope: wanted.scope(),
         modified: modified.map(|arguments| arguments.get().to_owned()),
         reason: wanted.reason.clone(),
     };
     // The whole client: the call may run here, with the servers of its project.
+    let json = context.json;
     let client = context.connect(Scope::All).await?;
-    let done = approved(&client, wanted, &decision).await;
+    let done = approved(&client, json, wanted, &decision).await;
     client.close().await;
     done
 }
 
-async fn approved(client: &ApiClient, wanted: &Approve, decision: &Decision) -> anyhow::Result<Outcome> {
+async fn approved(
+    client: &ApiClient,
+    json: bool,
+    wanted: &Approve,
+    decision: &Decision,
+) -> anyhow::Result<Outcome> {
     let id = find::approval(client, &wanted.id).await?;
     let item = match decision.give(client, &id).await? {
         Given::Stands(item) => item,
-        Given::Refused(answer) => return Ok(refused(&answer, wanted.json)),
-        Given::Invalid(answer) => return answer.into_result().map(|_| Outcome::Failure),
+        Given::Refused(answer) => return Ok(refused(&answer, json)),
+        Given::Invalid(answer) => return answer.into_result::<serde_json::Value>().map(|_| Outcome::Failure),
     };
-    let waits = wanted.wait || !client.is_running();
-    if waits && item.state() == "SCHEDULED_FOR_EXECUTION" && !client.is_running() {
+    let waits = wanted.wait || !client.is_remote();
+    if waits && item.state() == "SCHEDULED_FOR_EXECUTION" && !client.is_remote() {
         term::eprint("No Gantry runs on this data folder. It runs when one does at that time: gantry serve.");
-        return Ok(shown(&item, wanted.json));
+        return Ok(shown(&item, json));
     }
     if !waits {
-        return Ok(shown(&item, wanted.json));
+        return Ok(shown(&item, json));
     }
     let mut keyboard = Keyboard::new()?;
     term::eprint(&format!("{}. Ctrl-C leaves it.", in_words(&item)));
     let until = Until { time: None, decided: false };
     let followed = follow(client, (item.call(), item.id()), until, &mut keyboard).await?;
-    ended(client, &item, followed, wanted.json).await
+    ended(client, &item, followed, json).await
 }
 
 /// Tells how the call ended that was approved.
@@ -80,8 +87,7 @@ async fn ended(
             return Ok(Outcome::Failure);
         }
         Followed::Late | Followed::Interrupted => {
-            let still =
-                if client.is_running() { "It goes on in the running Gantry" } else { "It is cut off" };
+            let still = if client.is_remote() { "It goes on in the running Gantry" } else { "It is cut off" };
             term::eprint(&format!("{still}; gantry approvals show {} says how it stands.", item.id()));
             return Ok(Outcome::Failure);
         }
@@ -99,37 +105,41 @@ async fn ended(
 }
 
 pub(super) async fn deny(context: CommandContext, wanted: &Deny) -> anyhow::Result<Outcome> {
+    let json = context.json;
     let client = context.connect(Scope::LedgerOnly).await?;
-    let done = denied(&client, wanted).await;
+    let done = denied(&client, json, wanted).await;
     client.close().await;
     done
 }
 
-async fn denied(client: &ApiClient, wanted: &Deny) -> anyhow::Result<Outcome> {
+async fn denied(client: &ApiClient, json: bool, wanted: &Deny) -> anyhow::Result<Outcome> {
     let id = find::approval(client, &wanted.id).await?;
     let reason = wanted.reason.clone();
     let decision = Decision { approved: false, scope: GrantScope::Once, modified: None, reason };
     Ok(match decision.give(client, &id).await? {
-        Given::Stands(item) => shown(&item, wanted.json),
-        Given::Refused(answer) => refused(&answer, wanted.json),
-        Given::Invalid(answer) => answer.into_result().map(|_| Outcome::Failure)?,
+        Given::Stands(item) => shown(&item, json),
+        Given::Refused(answer) => refused(&answer, json),
+        Given::Invalid(answer) => answer.into_result::<serde_json::Value>().map(|_| Outcome::Failure)?,
     })
 }
 
 pub(super) async fn cancel(context: CommandContext, wanted: &OneApproval) -> anyhow::Result<Outcome> {
+    let json = context.json;
     let client = context.connect(Scope::LedgerOnly).await?;
-    let done = canceled(&client, wanted).await;
+    let done = canceled(&client, json, wanted).await;
     client.close().await;
     done
 }
 
-async fn canceled(client: &ApiClient, wanted: &OneApproval) -> anyhow::Result<Outcome> {
+async fn canceled(client: &ApiClient, json: bool, wanted: &OneApproval) -> anyhow::Result<Outcome> {
     let id = find::approval(client, &wanted.id).await?;
-    let answer = client.post(&format!("/api/v1/approvals/{}/cancel", encoded(&id)), String::new()).await?;
+    let answer = client
+        .send(http::Method::POST, &format!("/api/v1/approvals/{}/cancel", encoded(&id)), String::new())
+        .await?;
     if matches!(answer.status, StatusCode::FORBIDDEN | StatusCode::CONFLICT | StatusCode::GONE) {
-        return Ok(refused(&answer, wanted.json));
+        return Ok(refused(&answer, json));
     }
-    Ok(shown(&Item::of(answer)?, wanted.json))
+    Ok(shown(&Item::of(answer)?, json))
 }
 
 /// A request that somebody just decided about.

@@ -1,9 +1,9 @@
 //! What a person decides, and telling Gantry.
 
 use super::item::Item;
-use crate::cli::GrantScope;
 use crate::client::{ApiClient, ApiResponse, encoded};
 use gantry_core::raw;
+use gantry_runtime::ledger::Scope as GrantScope;
 use http::StatusCode;
 use serde_json::value::RawValue;
 
@@ -43,7 +43,7 @@ impl Decision {
 
     fn body(&self) -> String {
         let approved = if self.approved { "true" } else { "false" };
-        let scope = raw::quoted(self.scope.as_str());
+        let scope = serde_json::to_string(&self.scope).unwrap_or_default();
         let reason = self.reason.as_deref().filter(|reason| !reason.is_empty()).map(raw::quoted);
         let mut members = vec![("approved", approved)];
         if self.approved {
@@ -57,7 +57,7 @@ impl Decision {
     /// Gives the decision.
     pub(in crate::commands) async fn give(&self, client: &ApiClient, id: &str) -> anyhow::Result<Given> {
         let path = format!("/api/v1/approvals/{}/decision", encoded(id));
-        let answer = client.post(&path, self.body()).await?;
+        let answer = client.send(http::Method::POST, &path, self.body()).await?;
         Ok(match answer.status {
             StatusCode::FORBIDDEN | StatusCode::CONFLICT | StatusCode::GONE => Given::Refused(answer),
             StatusCode::BAD_REQUEST => Given::Invalid(answer),

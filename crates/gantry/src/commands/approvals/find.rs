@@ -41,9 +41,9 @@ pub(super) async fn page(
         ("cursor", cursor),
         ("limit", Some(&limit)),
     ]);
-    let answer = client.get(&format!("/api/v1/approvals{query}")).await?;
+    let answer = client.send(http::Method::GET, &format!("/api/v1/approvals{query}"), String::new()).await?;
     let text = answer.text.clone();
-    let body = answer.into_result()?;
+    let body = answer.into_result::<serde_json::Value>()?;
     let items = raw::member(&text, "items").and_then(raw::elements).unwrap_or_default();
     let items = items.into_iter().map(Item::new).collect::<anyhow::Result<_>>()?;
     let next = body.get("next").filter(|next| !next.is_null());

@@ -51,7 +51,7 @@ pub(in crate::commands) async fn follow(
         let path = format!("/api/v1/calls/{}?wait={wait}", encoded(call));
         let look = async {
             pace.keep().await;
-            client.get(&path).await
+            client.send(http::Method::GET, &path, String::new()).await
         };
         let answer = tokio::select! {
             answer = look => answer.with_context(|| cut_off(approval))?,
@@ -62,7 +62,7 @@ pub(in crate::commands) async fn follow(
             }
         };
         if !answer.status.is_success() {
-            answer.into_result()?;
+            answer.into_result::<serde_json::Value>()?;
             continue;
         }
         let state = answer.body.get("state").and_then(Value::as_str).unwrap_or_default();

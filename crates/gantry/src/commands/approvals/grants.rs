@@ -12,15 +12,16 @@ use serde_json::Value;
 const LISTED: &str = "1000";
 
 pub(super) async fn list(context: CommandContext, wanted: &Grants) -> anyhow::Result<Outcome> {
+    let json = context.json;
     let client = context.connect(Scope::LedgerOnly).await?;
-    let done = listed(&client, wanted).await;
+    let done = listed(&client, json, wanted).await;
     client.close().await;
     done
 }
 
-async fn listed(client: &ApiClient, wanted: &Grants) -> anyhow::Result<Outcome> {
-    let (grants, more) = all(client, wanted.all, wanted.of.project.as_deref()).await?;
-    if wanted.json {
+async fn listed(client: &ApiClient, json: bool, wanted: &Grants) -> anyhow::Result<Outcome> {
+    let (grants, more) = all(client, wanted.all, wanted.project.name()).await?;
+    if json {
         term::print_json(&grants);
         return Ok(Outcome::Success);
     }
@@ -40,7 +41,7 @@ async fn listed(client: &ApiClient, wanted: &Grants) -> anyhow::Result<Outcome> 
 async fn all(client: &ApiClient, revoked: bool, project: Option<&str>) -> anyhow::Result<(Vec<Value>, bool)> {
     let revoked = revoked.then_some("true");
     let query = query(&[("revoked", revoked), ("project", project), ("limit", Some(LISTED))]);
-    let body = client.get(&format!("/api/v1/grants{query}")).await?.into_result()?;
+    let body = client.get::<Value>(&format!("/api/v1/grants{query}")).await?;
     let more = body.get("next").is_some_and(|next| !next.is_null());
     Ok((body.get("items").and_then(Value::as_array).cloned().unwrap_or_default(), more))
 }
@@ -74,16 +75,17 @@ fn row(grant: &Value) -> Vec<String> {
 }
 
 pub(super) async fn revoke(context: CommandContext, wanted: &RevokeGrant) -> anyhow::Result<Outcome> {
+    let json = context.json;
     let client = context.connect(Scope::LedgerOnly).await?;
-    let done = revoked(&client, wanted).await;
+    let done = revoked(&client, json, wanted).await;
     client.close().await;
     done
 }
 
-async fn revoked(client: &ApiClient, wanted: &RevokeGrant) -> anyhow::Result<Outcome> {
+async fn revoked(client: &ApiClient, json: bool, wanted: &RevokeGrant) -> anyhow::Result<Outcome> {
     let id = named(client, &wanted.id).await?;
-    let body = client.delete(&format!("/api/v1/grants/{}", encoded(&id))).await?.into_result()?;
-    if wanted.json {
+    let body = client.delete::<Value>(&format!("/api/v1/grants/{}", encoded(&id))).await?;
+    if json {
         term::print_json(&body);
     } else if body.get("held") == Some(&Value::Bool(false)) {
         term::print(&format!("{id} was revoked before"));

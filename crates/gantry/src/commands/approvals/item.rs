@@ -29,19 +29,23 @@ impl Item {
     /// The request that the API answered with, or its error.
     pub(super) fn of(answer: ApiResponse) -> anyhow::Result<Self> {
         let text = answer.text.clone();
-        answer.into_result()?;
+        answer.into_result::<serde_json::Value>()?;
         Self::new(&text)
     }
 
     /// Asks for one.
     pub(in crate::commands) async fn get(client: &ApiClient, id: &str) -> anyhow::Result<Self> {
-        Self::of(client.get(&format!("/api/v1/approvals/{}", encoded(id))).await?)
+        Self::of(
+            client
+                .send(http::Method::GET, &format!("/api/v1/approvals/{}", encoded(id)), String::new())
+                .await?,
+        )
     }
 
     /// The same once it waits for no person any more, or after a while as it is.
     pub(super) async fn poll(client: &ApiClient, id: &str) -> anyhow::Result<Self> {
         let path = format!("/api/v1/approvals/{}?wait={POLL_SECONDS}", encoded(id));
-        Self::of(client.get(&path).await?)
+        Self::of(client.send(http::Method::GET, &path, String::new()).await?)
     }
 
     /// The one by which a call waits for a person now, if it does.

@@ -11,13 +11,14 @@ use crate::term::{self, RowWithNote};
 use gantry_core::approval::Approvers;
 
 pub(super) async fn list(context: CommandContext, wanted: &ListApprovals) -> anyhow::Result<Outcome> {
+    let json = context.json;
     let client = context.connect(Scope::LedgerOnly).await?;
-    let done = listed(&client, wanted).await;
+    let done = listed(&client, json, wanted).await;
     client.close().await;
     done
 }
 
-async fn listed(client: &ApiClient, wanted: &ListApprovals) -> anyhow::Result<Outcome> {
+async fn listed(client: &ApiClient, json: bool, wanted: &ListApprovals) -> anyhow::Result<Outcome> {
     let state = wanted.state.as_deref().map(words::typed_state).transpose()?;
     let states = match &state {
         Some(state) => vec![Some(*state)],
@@ -26,7 +27,7 @@ async fn listed(client: &ApiClient, wanted: &ListApprovals) -> anyhow::Result<Ou
     };
     let (mut items, mut more) = (Vec::new(), false);
     for state in states {
-        let which = Wanted { state, project: wanted.of.project.as_deref(), call: None };
+        let which = Wanted { state, project: wanted.project.name(), call: None };
         let (page, next) = find::page(client, which, wanted.limit, None).await?;
         items.extend(page);
         more |= next.is_some();
@@ -34,7 +35,7 @@ async fn listed(client: &ApiClient, wanted: &ListApprovals) -> anyhow::Result<Ou
     let limit = usize::try_from(wanted.limit).unwrap_or(usize::MAX);
     more |= items.len() > limit;
     items.truncate(limit);
-    if wanted.json {
+    if json {
         print_json(&items);
     } else if items.is_empty() {
         let all = wanted.all || wanted.state.is_some();
@@ -42,7 +43,7 @@ async fn listed(client: &ApiClient, wanted: &ListApprovals) -> anyhow::Result<Ou
     } else {
         print_table(&items);
     }
-    if more && !wanted.json {
+    if more && !json {
         term::eprint("There are more; use --limit, --project or --state.");
     }
     Ok(Outcome::Success)
@@ -78,15 +79,16 @@ fn row(item: &Item) -> Vec<String> {
 }
 
 pub(super) async fn show(context: CommandContext, wanted: &OneApproval) -> anyhow::Result<Outcome> {
+    let json = context.json;
     let client = context.connect(Scope::LedgerOnly).await?;
-    let done = shown(&client, wanted).await;
+    let done = shown(&client, json, wanted).await;
     client.close().await;
     done
 }
 
-async fn shown(client: &ApiClient, wanted: &OneApproval) -> anyhow::Result<Outcome> {
+async fn shown(client: &ApiClient, json: bool, wanted: &OneApproval) -> anyhow::Result<Outcome> {
     let item = Item::get(client, &find::approval(client, &wanted.id).await?).await?;
-    if wanted.json {
+    if json {
         term::print(&term::pretty_json(&item.text));
         return Ok(Outcome::Success);
     }

@@ -7,7 +7,6 @@ use super::find::{self, WAITING, Wanted};
 use super::item::Item;
 use super::keyboard::{Keyboard, Typed};
 use super::{decide, words};
-use crate::cli::WatchApprovals;
 use crate::client::{ApiClient, CommandContext, Scope, query};
 use crate::exit::Outcome;
 use crate::term;
@@ -21,12 +20,13 @@ const LOOK: Duration = Duration::from_millis(500);
 /// and are seen with the next look.
 const QUIET_SECONDS: &str = "5";
 
-pub(super) async fn run(context: CommandContext, wanted: &WatchApprovals) -> anyhow::Result<Outcome> {
-    let asks = !wanted.json && term::is_interactive();
+pub(super) async fn run(context: CommandContext, project: Option<&str>) -> anyhow::Result<Outcome> {
+    let json = context.json;
+    let asks = !json && term::is_interactive();
     // Whoever decides here may have to run the call here too, with the servers of its project.
     let client =
         if asks { context.connect(Scope::All).await? } else { context.connect(Scope::LedgerOnly).await? };
-    let mut watch = Watch { client: &client, wanted, known: HashMap::new(), waiting: VecDeque::new() };
+    let mut watch = Watch { client: &client, project, json, known: HashMap::new(), waiting: VecDeque::new() };
     let done = watch.follow(asks).await;
     client.close().await;
     done
@@ -34,7 +34,8 @@ pub(super) async fn run(context: CommandContext, wanted: &WatchApprovals) -> any
 
 struct Watch<'a> {
     client: &'a ApiClient,
-    wanted: &'a WatchApprovals,
+    project: Option<&'a str>,
+    json: bool,
     /// The last known state of each request that is not over.
     known: HashMap<String, String>,
     /// Those that the person has not been asked about yet.
@@ -45,7 +46,7 @@ impl Watch<'_> {
     async fn follow(&mut self, asks: bool) -> anyhow::Result<Outcome> {
         let mut keyboard = Keyboard::new()?;
         self.look().await?;
-        if self.known.is_empty() && !self.wanted.json {
+        if self.known.is_empty() && !self.json {
             term::eprint("Nothing waits now. Ctrl-C ends.");
         }
         loop {
@@ -73,7 +74,7 @@ impl Watch<'_> {
             tokio::time::sleep(LOOK).await;
             return Ok(());
         }
-        let project = self.wanted.of.project.as_deref();
+        let project = self.project;
         let [pending, _] = WAITING;
         let query = query(&[
             ("state", Some(pending)),
@@ -81,13 +82,14 @@ impl Watch<'_> {
             ("limit", Some("1")),
             ("wait", Some(QUIET_SECONDS)),
         ]);
-        let answer = self.client.get(&format!("/api/v1/approvals{query}")).await?;
-        answer.into_result().map(drop)
+        let answer =
+            self.client.send(http::Method::GET, &format!("/api/v1/approvals{query}"), String::new()).await?;
+        answer.into_result::<serde_json::Value>().map(drop)
     }
 
     /// Tells what is new since the last look.
     async fn look(&mut self) -> anyhow::Result<()> {
-        let project = self.wanted.of.project.as_deref();
+        let project = self.project;
         let mut listed = Vec::new();
         for state in WAITING {
             listed.extend(find::all(self.client, Wanted { state: Some(state), project, call: None }).await?);
@@ -114,7 +116,7 @@ impl Watch<'_> {
         if item.is_pending() {
             self.waiting.push_back(item.id().to_owned());
         }
-        term::print(&if self.wanted.json { item.text.clone() } else { line(item) });
+        term::print(&if self.json { item.text.clone() } else { line(item) });
     }
 
     /// Asks about one request; false if the person wants to stop.

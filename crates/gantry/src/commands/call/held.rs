@@ -30,11 +30,15 @@ pub(super) fn is_held(answer: &ApiResponse) -> bool {
 }
 
 /// Goes on with a call that is held.
-pub(super) async fn go_on(client: &ApiClient, call: &Call, answer: ApiResponse) -> anyhow::Result<After> {
+pub(super) async fn go_on(
+    client: &ApiClient,
+    (call, json): (&Call, bool),
+    answer: ApiResponse,
+) -> anyhow::Result<After> {
     let pending = text(&answer, "/state") == "PENDING_APPROVAL";
-    let patience = call.patience;
-    if patience.no_wait || (pending && patience.wait.is_none() && (call.json || !term::is_interactive())) {
-        if !call.json {
+    let patience = call.wait;
+    if patience.no_wait || (pending && patience.wait.is_none() && (json || !term::is_interactive())) {
+        if !json {
             say_how(client, &answer, pending).await?;
         }
         return Ok(After::Left(answer));
@@ -86,7 +90,7 @@ async fn asked(client: &ApiClient, answer: ApiResponse) -> anyhow::Result<After>
             Followed::Asked => {}
             Followed::Late | Followed::Interrupted => {
                 let still =
-                    if client.is_running() { "It goes on in the running Gantry" } else { "It is cut off" };
+                    if client.is_remote() { "It goes on in the running Gantry" } else { "It is cut off" };
                 term::eprint(&format!("{still}; gantry approvals show {id} says how it stands."));
                 return Ok(After::Left(answer));
             }
@@ -126,7 +130,7 @@ async fn later(client: &ApiClient, id: &str, pending: bool) -> anyhow::Result<St
             return Ok(term::sanitize(&item.who_may().refusal()));
         }
     }
-    Ok(match (pending, client.is_running()) {
+    Ok(match (pending, client.is_remote()) {
         (true, true) => format!("gantry approvals approve {id} lets it run"),
         (true, false) => {
             format!(

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 pub(super) async fn examine(client: &ApiClient, project: &str, checks: &mut Vec<Check>) -> Vec<String> {
     match list(client, project).await {
         Ok(servers) => {
-            checks.extend(servers.iter().map(|server| check(server, client.is_running())));
+            checks.extend(servers.iter().map(|server| check(server, client.is_remote())));
             servers.iter().map(|server| text(server, "id").to_owned()).collect()
         }
         Err(error) => {
@@ -60,7 +60,7 @@ fn check(server: &Value, is_running: bool) -> Check {
 pub(super) fn show(server: &Value, client: &ApiClient, as_json: bool) -> Health {
     let health = health(server);
     let mut advice = suspicions(server);
-    advice.extend(Some(retry(server, client.is_running())).filter(|words| !words.is_empty()));
+    advice.extend(Some(retry(server, client.is_remote())).filter(|words| !words.is_empty()));
     if as_json {
         let mut report = server.as_object().cloned().unwrap_or_default();
         report.insert("health".into(), json!(health.as_str()));

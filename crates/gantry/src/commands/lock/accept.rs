@@ -15,7 +15,7 @@ use std::io::{self, IsTerminal as _};
 /// How alike a name has to be to what was typed to be suggested.
 const ALIKE: f64 = 0.7;
 
-pub(super) async fn run(lock: &Lock<'_>, wanted: &Accept) -> anyhow::Result<Outcome> {
+pub(super) async fn run(lock: &Lock<'_>, wanted: &Accept, json: bool) -> anyhow::Result<Outcome> {
     let meant = match &wanted.what {
         Some(what) => Meant::parse(what, &known(lock).await?)?,
         None => Meant::default(),
@@ -23,10 +23,10 @@ pub(super) async fn run(lock: &Lock<'_>, wanted: &Accept) -> anyhow::Result<Outc
     let (server, tool) = (meant.server.as_deref(), meant.tool.as_deref());
     let seen = Seen::of(lock, server, tool).await?;
     if seen.items.is_empty() {
-        return nothing(lock, &meant, wanted.json).await;
+        return nothing(lock, &meant, json).await;
     }
     // Where JSON is asked for, that is all there is on standard output.
-    let say = if wanted.json { term::eprint } else { term::print };
+    let say = if json { term::eprint } else { term::print };
     shown::each(&seen.items).iter().for_each(|line| say(line));
     if !wanted.yes && !asked(seen.items.len())? {
         term::eprint("Nothing was accepted.");
@@ -34,7 +34,7 @@ pub(super) async fn run(lock: &Lock<'_>, wanted: &Accept) -> anyhow::Result<Outc
     }
     let done = seen.accept(lock, server, tool).await?;
     term::eprint(&format!("Accepted {} into {}.", definitions(done.len()), lock.pins.file()));
-    if wanted.json {
+    if json {
         term::print_json(&done);
     }
     Ok(Outcome::Success)
@@ -69,7 +69,7 @@ impl Meant {
 /// Every server of the project.
 async fn known(lock: &Lock<'_>) -> anyhow::Result<BTreeSet<String>> {
     let path = format!("/api/v1/servers{}", query(&[("project", Some(lock.project))]));
-    let servers = items(lock.client.get(&path).await?.into_result()?)?;
+    let servers = items(lock.client.get::<serde_json::Value>(&path).await?)?;
     Ok(servers.iter().map(|server| text(server, "id").to_owned()).collect())
 }
 

@@ -11,16 +11,22 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 pub(super) async fn run(context: CommandContext, tool: &str, test: &TestPolicy) -> anyhow::Result<Outcome> {
+    let json = context.json;
     let body = body(tool, test)?;
     let client = context.connect(Scope::Project(test.project.as_deref().unwrap_or(MAIN_PROJECT))).await?;
-    let done = judged(&client, tool, test, body).await;
+    let done = judged(&client, (tool, json), test, body).await;
     client.close().await;
     done
 }
 
-async fn judged(client: &ApiClient, tool: &str, test: &TestPolicy, body: String) -> anyhow::Result<Outcome> {
-    let found = client.post("/api/v1/policy/test", body).await?.into_result()?;
-    if test.json {
+async fn judged(
+    client: &ApiClient,
+    (tool, json): (&str, bool),
+    test: &TestPolicy,
+    body: String,
+) -> anyhow::Result<Outcome> {
+    let found = client.send(http::Method::POST, "/api/v1/policy/test", body).await?.into_result::<Value>()?;
+    if json {
         term::print_json(&found);
     } else {
         show(tool, &found).iter().for_each(|line| term::print(&term::sanitize(line)));
@@ -85,7 +91,7 @@ fn show(asked: &str, found: &Value) -> Vec<String> {
     lines
 }
 
-/// Who may decide, in a sentence.
+/// CallerArgs may decide, in a sentence.
 fn deciders(lists: Option<&Value>) -> String {
     let lists = lists.and_then(Value::as_array).into_iter().flatten();
     match Approvers::by(lists.map(|names| list(Some(names)))) {

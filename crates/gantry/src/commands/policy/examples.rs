@@ -7,7 +7,7 @@ use crate::term::{self, RowWithNote};
 use crate::term::{plural, thousands};
 use crate::wiring;
 use gantry_core::policy::RuleSpec;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// An example, and what came of it.
 struct Tested<'a> {
@@ -27,7 +27,7 @@ impl Tested<'_> {
     }
 }
 
-pub(super) fn run(loaded: &Loaded, test: &TestPolicy) -> anyhow::Result<Outcome> {
+pub(super) fn run(loaded: &Loaded, test: &TestPolicy, json: bool) -> anyhow::Result<Outcome> {
     let only = test.project.as_deref();
     if let Some(name) = only.filter(|name| loaded.config.project(name).is_none()) {
         return Err(UsageError(format!("there is no project {name:?} in the configuration")).into());
@@ -41,7 +41,7 @@ pub(super) fn run(loaded: &Loaded, test: &TestPolicy) -> anyhow::Result<Outcome>
         }
     }
     let rules: Vec<&Policy> = projects().flat_map(|(_, project)| &project.policies).collect();
-    if test.json {
+    if json {
         term::print_json(&tested.iter().map(shown).collect::<Value>());
     } else {
         table(&tested, &rules);
@@ -83,7 +83,7 @@ fn checked<'a>(project: &'a str, policy: &'a Policy) -> anyhow::Result<Vec<Teste
 
 fn shown(tested: &Tested<'_>) -> Value {
     let example: Value = serde_json::from_str(&tested.example).unwrap_or_default();
-    json!({
+    serde_json::json!({
         "project": tested.project, "rule": tested.policy.name, "example": example, "expected": tested.expected,
         "got": tested.got, "ok": tested.is_kept(), "at": tested.at.to_string(), "reason": tested.trouble,
     })

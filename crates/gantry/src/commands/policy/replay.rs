@@ -47,7 +47,7 @@ pub(super) async fn run(cli: &Cli, extra: Extra, replay: &Replay) -> anyhow::Res
     .await;
     client.close().await;
     walked?;
-    if replay.json {
+    if cli.json {
         term::print_json(&seen.to_json());
     } else {
         seen.show(&data);

@@ -14,15 +14,15 @@ pub(super) async fn run(context: &CommandContext, server: &AddServer) -> anyhow:
     body.insert("id".into(), json!(server.id));
     let client =
         context.require_server("start one with gantry serve, or write the server into the configuration")?;
-    let project = server.place.name();
+    let project = server.project.name();
     let path = format!("/api/v1/servers{}", query(&[("project", Some(project))]));
-    let added = client.post(&path, Value::Object(body).to_string()).await?.into_result()?;
+    let added = client.post::<Value>(&path, &Value::Object(body)).await?;
     for warning in added.get("warnings").and_then(Value::as_array).into_iter().flatten() {
         term::eprint(&format!("warning: {}", term::sanitize(warning.as_str().unwrap_or_default())));
     }
     let id = term::sanitize(&server.id);
     term::eprint(&format!("Added {id} until Gantry stops; gantry servers shows how it is doing."));
-    if server.json {
+    if context.json {
         term::print_json(&added);
         return Ok(Outcome::Success);
     }
@@ -115,17 +115,16 @@ fn yaml_key(key: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::InProject;
+    use crate::cli::ProjectArg;
 
     fn empty() -> AddServer {
         AddServer {
             id: String::new(),
-            place: InProject::default(),
+            project: ProjectArg::default(),
             kind: None,
             env: vec![],
             header: vec![],
             url: None,
-            json: false,
             command: vec![],
         }
     }

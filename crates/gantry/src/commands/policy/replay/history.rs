@@ -91,13 +91,13 @@ pub(super) async fn walk(
     let mut cursor: Option<String> = None;
     loop {
         let query = query(&[
-            ("project", replay.of.project.as_deref()),
+            ("project", replay.project.name()),
             ("since", replay.since.as_deref()),
             ("until", replay.until.as_deref()),
             ("cursor", cursor.as_deref()),
             ("limit", Some(PAGE)),
         ]);
-        let mut body = client.get(&format!("/api/v1/audit{query}")).await?.into_result()?;
+        let mut body = client.get::<Value>(&format!("/api/v1/audit{query}")).await?;
         let Some(Value::Array(items)) = body.get_mut("items").map(Value::take) else {
             anyhow::bail!("the answer has no list");
         };
