@@ -8,7 +8,8 @@
 
 use crate::id::ApprovalId;
 use crate::state::State;
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -75,7 +76,8 @@ codes! {
 }
 
 /// An error as every entry point shows it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Error")]
 pub struct ToolError {
     pub code: ErrorCode,
     /// What happened and what to do, for people and models.

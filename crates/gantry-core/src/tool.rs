@@ -6,7 +6,8 @@ use crate::names;
 use crate::pattern::Pattern;
 use crate::raw;
 use crate::schema::{self, Schema, SchemaText};
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,7 +42,7 @@ impl Effect {
 }
 
 /// The provider's own hints about a tool, as MCP words them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Annotations {
     #[serde(skip_serializing_if = "Option::is_none")]

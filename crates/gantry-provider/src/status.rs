@@ -1,11 +1,14 @@
 //! How a server is doing, and how its tools differ from the pinned ones, as the API shows both.
 
+use crate::clock::Timestamp;
 use gantry_core::digest::Digest;
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// How a server is doing, in one word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum HealthStatus {
     /// It answers.
@@ -19,8 +22,9 @@ pub enum HealthStatus {
 }
 
 /// A server as `GET /api/v1/servers` lists it.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "Server")]
 pub struct ProviderStatus {
     /// Its id.
     pub id: Arc<str>,
@@ -29,18 +33,20 @@ pub struct ProviderStatus {
     /// The active agent that it runs for alone; the others of the project have their own process or connection.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<Arc<str>>,
-    /// `stdio`, `http`, `sse`, `websocket` or `tcp`.
+    /// How it is reached.
     #[serde(rename = "type")]
-    pub kind: &'static str,
+    #[schemars(extend("enum" = ["stdio", "http", "sse", "websocket", "tcp"]))]
+    pub kind: Cow<'static, str>,
     /// How it is doing.
     #[serde(rename = "light")]
     pub health: HealthStatus,
-    /// The same as a word: `ready`, `starting`, `slow`, `down`, `off`.
-    pub status: &'static str,
-    /// Since when, as RFC 3339.
-    pub since: String,
+    /// The same in other words.
+    #[schemars(extend("enum" = ["ready", "starting", "slow", "down", "off"]))]
+    pub status: Cow<'static, str>,
+    /// When its health changed last.
+    pub since: Timestamp,
     /// The protocol version that is spoken with it.
-    pub era: Option<&'static str>,
+    pub era: Option<Cow<'static, str>>,
     /// How long its last answer took.
     pub latency_ms: Option<f64>,
     /// How many tools it has.
@@ -51,19 +57,19 @@ pub struct ProviderStatus {
     pub resources: usize,
     /// How many prompts.
     pub prompts: usize,
-    /// The last failure.
+    /// The last failure; for administrators.
     pub last_error: Option<String>,
-    /// When it is tried again, as RFC 3339, while it is down.
-    pub retry_at: Option<String>,
+    /// When it is tried again, while it is down.
+    pub retry_at: Option<Timestamp>,
     /// What looks suspicious in its definitions.
     pub flags: Vec<String>,
-    /// Each replica, where there are several.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    /// Each replica, where there are several; for administrators.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub replicas: Vec<ReplicaStatus>,
 }
 
 /// One replica of a server.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReplicaStatus {
     /// Its address, or its number.
@@ -78,15 +84,17 @@ pub struct ReplicaStatus {
 }
 
 /// One difference between a pinned definition and the one that a server has now.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "LockDiff")]
 pub struct PinDiff {
     /// The server.
     pub server: Arc<str>,
     /// The tool, or `null` for the server's instructions.
     pub tool: Option<String>,
-    /// `added`, `changed`, `removed`, or `unpinned` for a server that is not pinned yet.
-    pub change: &'static str,
+    /// `unpinned` is the change of everything that a server has while nothing of it is pinned.
+    #[schemars(extend("enum" = ["added", "changed", "removed", "unpinned"]))]
+    pub change: Cow<'static, str>,
     /// The definition that is pinned; its text as a string where it is JSON that cannot be shown as a value.
     pub pinned: Option<serde_json::Value>,
     /// The one that the server has now.

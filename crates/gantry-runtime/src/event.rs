@@ -2,13 +2,14 @@
 //! three cannot drift apart. (The ledger is not telemetry: the record stage writes it.)
 
 use crate::clock;
-use crate::ledger_view::with_known;
 use crate::metrics::Metrics;
-use gantry_core::id::{CallId, SessionId};
+use gantry_core::State;
+use gantry_core::id::{ApprovalId, CallId, SessionId};
 use gantry_core::truncate::truncate;
 use gantry_store::ApprovalRow;
+use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::broadcast;
@@ -26,7 +27,7 @@ const RECENT: usize = 1000;
 const BACKLOG: usize = 4096;
 
 /// Something that happened.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub enum EventKind {
     /// A session began.
@@ -47,7 +48,11 @@ pub enum EventKind {
     ToolFinished(Box<Finished>),
     /// A call is held, or something happened to one that is. The row is without arguments: events are kept for new
     /// subscribers, and arguments may be large.
-    Approval(#[serde(serialize_with = "approval_fields")] Arc<ApprovalRow>),
+    Approval(
+        #[serde(serialize_with = "approval_fields")]
+        #[schemars(with = "HeldCall<'static>")]
+        Arc<ApprovalRow>,
+    ),
     /// A result was too large for the conversation and was stored.
     OutputStored { call: CallId, session: SessionId, handle: String, bytes: u64 },
     /// Calls of a process that died are open; whether they took effect is unknown.
@@ -87,27 +92,44 @@ pub enum EventKind {
     McpFrame { server: Arc<str>, sent: bool, text: Arc<str> },
 }
 
-/// How a held call stands, in the fields of its event.
+/// How a held call stands.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct HeldCall<'a> {
+    approval: ApprovalId,
+    call: CallId,
+    session: SessionId,
+    tool: &'a str,
+    state: State,
+    agent_path: &'a [Arc<str>],
+    /// Why a person is asked.
+    reason: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decided_by: Option<&'a str>,
+    /// Why it was decided or ended like this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<&'a str>,
+}
+
 fn approval_fields<S: Serializer>(row: &ApprovalRow, serializer: S) -> Result<S::Ok, S::Error> {
     let decision = row.decision.as_ref();
-    let always = json!({
-        "approval": row.id,
-        "call": row.call,
-        "session": row.session,
-        "tool": row.name,
-        "state": row.state,
-        "agentPath": row.details.agent_path,
-        "reason": row.details.reason,
-    });
-    let if_known = json!({
-        "decidedBy": decision.map(|decision| &decision.by),
-        "message": decision.and_then(|decision| decision.reason.as_ref()).or(row.message.as_ref()),
-    });
-    with_known(always, if_known).serialize(serializer)
+    let reason = decision.and_then(|decision| decision.reason.as_deref());
+    let held = HeldCall {
+        approval: row.id,
+        call: row.call,
+        session: row.session,
+        tool: &row.name,
+        state: row.state,
+        agent_path: &row.details.agent_path,
+        reason: &row.details.reason,
+        decided_by: decision.map(|decision| &*decision.by),
+        message: reason.or(row.message.as_deref()),
+    };
+    held.serialize(serializer)
 }
 
 /// How a call ended.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Finished {
     /// The call.
@@ -140,12 +162,13 @@ pub struct Finished {
 }
 
 /// An event with its place in time.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Event {
     /// Its number in this process.
     pub seq: u64,
     /// When it happened.
     #[serde(serialize_with = "as_iso", rename = "at")]
+    #[schemars(with = "clock::Timestamp")]
     pub at_us: i64,
     /// The project that it is about, if it is about one.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,14 +1,17 @@
 //! The reply, from which every entry point makes its answer. Only a receipt of the record stage becomes one.
 
-use crate::ledger_view::with_known;
+use crate::ledger_view::CallRecord;
 use gantry_core::CallError;
 use gantry_core::error::{EffectState, Refusal, ToolError, Upstream};
-use gantry_core::id::CallId;
+use gantry_core::id::{ApprovalId, CallId};
 use gantry_core::raw;
-use gantry_core::tool::Tool;
+use gantry_core::tool::{Tool, ToolKind};
 use gantry_provider::RawOutput;
 use gantry_store::{ApprovalRow, State};
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -164,45 +167,129 @@ impl Reply {
     /// The reply as `gantry call --json` and the HTTP API give it.
     #[must_use]
     pub fn to_json(&self) -> String {
-        let mut out = String::with_capacity(256);
-        match &self.outcome {
-            Ok(shaped) => {
-                out.push_str("{\"ok\":true,\"result\":");
-                shaped.write_json(&mut out);
-            }
-            Err(error) => {
-                out.push_str("{\"ok\":false,\"error\":");
-                out.push_str(&json!(error).to_string());
-            }
-        }
-        let rest = json!({
-            "latencyMs": u64::try_from(self.latency.as_millis()).unwrap_or(u64::MAX),
-            "kind": self.tool.as_ref().map(|tool| tool.kind.as_str()),
-            "namespace": self.tool.as_ref().map(|tool| &*tool.namespace),
-            "extras": self.extras(),
-            "id": self.id,
-            "state": self.state.as_str(),
-        });
-        let approval = json!({ "approvalId": self.approval.as_ref().map(|approval| approval.id) });
-        let rest = with_known(rest, approval).to_string();
-        out.push(',');
-        out.push_str(rest.strip_prefix('{').unwrap_or_default());
+        let reply = serde_json::to_string(&CallReply::from(self)).unwrap_or_default();
+        let Ok(shaped) = &self.outcome else { return reply };
+        // The result is written as it is, without being read once more.
+        let (ok, rest) = reply.split_at("{\"ok\":true".len());
+        let mut out = String::with_capacity(reply.len() + shaped.text().len() + 16);
+        out.extend([ok, ",\"result\":"]);
+        shaped.write_json(&mut out);
+        out.push_str(rest);
         out
     }
 
-    fn extras(&self) -> Value {
-        let (shaped, arguments) = (self.outcome.as_ref().ok(), self.executed_arguments.as_deref());
-        let executed = |text: &str| serde_json::from_str(text).unwrap_or_else(|_| Value::from(text));
-        let extras = json!({
-            "tool": self.tool.as_ref().map(|tool| &*tool.name),
-            "stored": shaped.filter(|shaped| shaped.inline().is_none()).map(|_| true),
-            "cached": shaped.filter(|shaped| shaped.cached).map(|_| true),
-            "effect": self.outcome.is_err().then_some(self.effect.as_str()),
-            "approvedBy": self.approved_by,
-            "executedArguments": arguments.map(executed),
-            "repeats": self.repeats,
-            "toolBudgetExceeded": self.budget_exceeded.then_some(true),
-        });
-        with_known(json!({}), extras)
+    fn extras(&self) -> Extras {
+        let shaped = self.outcome.as_ref().ok();
+        let executed = |text: &Arc<str>| serde_json::from_str(text).unwrap_or_else(|_| Value::from(&**text));
+        Extras {
+            tool: self.tool.as_ref().map(|tool| Arc::clone(&tool.name)),
+            stored: shaped.is_some_and(|shaped| shaped.inline().is_none()),
+            cached: shaped.is_some_and(|shaped| shaped.cached),
+            effect: shaped.is_none().then_some(self.effect),
+            approved_by: self.approved_by.clone(),
+            executed_arguments: self.executed_arguments.as_ref().map(executed),
+            repeats: self.repeats,
+            tool_budget_exceeded: self.budget_exceeded,
+        }
+    }
+}
+
+/// The answer to a call, as the API gives it.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CallReply {
+    /// Whether it succeeded.
+    pub ok: bool,
+    /// What the tool gave.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Value>")]
+    pub result: Option<Box<RawValue>>,
+    /// Why it failed, or what it waits for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<ToolError>,
+    /// Not in the answer to a deferred call, and not where the ledger has no reply of a call.
+    #[serde(flatten)]
+    pub measured: Option<Measured>,
+    /// The id of the call.
+    pub id: CallId,
+    /// Its state.
+    pub state: State,
+    /// The approval that the call waits for, or has waited for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval_id: Option<ApprovalId>,
+    /// The provider's own response word for word, in replies that were kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Value>")]
+    pub upstream: Option<Box<RawValue>>,
+    /// The call as the ledger has it, where it is looked up by its id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub record: Option<Box<CallRecord>>,
+}
+
+/// How a call ran.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Measured {
+    /// How long it took.
+    pub latency_ms: u64,
+    /// The kind of the tool's provider; null where no tool was found.
+    pub kind: Option<ToolKind>,
+    /// The namespace of the tool's provider; null where no tool was found.
+    pub namespace: Option<Arc<str>>,
+    /// What else there is to know about it.
+    pub extras: Extras,
+}
+
+/// What else there is to know about a call.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Extras {
+    /// The displayed name of the tool.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool: Option<Arc<str>>,
+    /// Whether the result was too large for the conversation and was stored.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub stored: bool,
+    /// Whether the result came from the cache.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub cached: bool,
+    /// How far a failed call may have got.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub effect: Option<EffectState>,
+    /// Who approved it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approved_by: Option<Arc<str>>,
+    /// The arguments that were approved instead of those that were sent, with secrets masked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub executed_arguments: Option<Value>,
+    /// The earlier call with the same idempotency key, whose reply this is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repeats: Option<CallId>,
+    /// Whether the session has run out of budget.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub tool_budget_exceeded: bool,
+}
+
+/// Everything but the result, which may be large: [`Reply::to_json`] adds it.
+impl From<&Reply> for CallReply {
+    fn from(reply: &Reply) -> Self {
+        let tool = reply.tool.as_ref();
+        let measured = Measured {
+            latency_ms: reply.latency.as_millis().try_into().unwrap_or(u64::MAX),
+            kind: tool.map(|tool| tool.kind),
+            namespace: tool.map(|tool| Arc::clone(&tool.namespace)),
+            extras: reply.extras(),
+        };
+        Self {
+            ok: reply.is_ok(),
+            result: None,
+            error: reply.outcome.as_ref().err().cloned(),
+            measured: Some(measured),
+            id: reply.id,
+            state: reply.state,
+            approval_id: reply.approval.as_ref().map(|approval| approval.id),
+            upstream: None,
+            record: None,
+        }
     }
 }

@@ -39,6 +39,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+pub use view::{ListedTool, ToolProvider};
 
 /// Why a runtime cannot start: providers or tools clash, or a tool names a queue that is not configured.
 #[derive(Debug, thiserror::Error)]

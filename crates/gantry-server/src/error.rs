@@ -1,9 +1,10 @@
 //! Errors of the HTTP doors: one mapping from codes to statuses, one shape.
 
+use crate::model::Failure;
+use axum::Json;
 use axum::response::{IntoResponse, Response};
 use gantry_core::error::{ErrorCode, Refusal, ToolError};
 use http::{HeaderValue, StatusCode, header};
-use serde_json::json;
 
 /// A request that is not answered with what it asked for.
 #[derive(Debug)]
@@ -58,8 +59,8 @@ impl From<gantry_runtime::ledger::Error> for ApiError {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let body = json!({ "ok": false, "error": self.error }).to_string();
-        let mut response = (self.status, [(header::CONTENT_TYPE, "application/json")], body).into_response();
+        let body = Failure { ok: false, error: self.error };
+        let mut response = (self.status, Json(body)).into_response();
         if self.status == StatusCode::UNAUTHORIZED {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }

@@ -11,6 +11,7 @@ mod error;
 mod guard;
 mod listen;
 pub mod mcp;
+pub mod model;
 pub mod openapi;
 mod page;
 mod places;

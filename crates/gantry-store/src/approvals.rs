@@ -16,11 +16,12 @@ use crate::sql::record;
 use gantry_core::digest::Digest;
 use gantry_core::id::{ApprovalId, CallId, GrantId, ProcessId, SessionId};
 use gantry_core::{Priority, Role, State};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// For how long an approval holds.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
     /// For this call.

@@ -196,7 +196,7 @@ fn difference(pinned: &Pinned, server: &Arc<str>, listing: &Listing) -> Vec<PinD
             let pinned = before.map(|(_, value)| value);
             let now = now.map(|(digest, value, flags)| (Some(digest.to_string()), Some(value), flags));
             let (fingerprint, current, flags) = now.unwrap_or_default();
-            Some(PinDiff { server, tool, change, pinned, current, fingerprint, flags })
+            Some(PinDiff { server, tool, change: change.into(), pinned, current, fingerprint, flags })
         };
     let pinned_tool = |name: &str| {
         let tool = known.and_then(|server| server.tools.get(name))?;

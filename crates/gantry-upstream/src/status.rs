@@ -5,9 +5,10 @@ use crate::server::UpstreamServer;
 use crate::supervise;
 use crate::view::{ReplicaState, ServerView};
 use gantry_core::digest::Digest;
+use gantry_provider::clock::Timestamp;
 use gantry_provider::resources::ListKind;
 use gantry_provider::server::{Server, ServerConfig};
-use gantry_provider::{BoxFuture, HealthStatus, ProviderStatus, ReplicaStatus, clock};
+use gantry_provider::{BoxFuture, HealthStatus, ProviderStatus, ReplicaStatus};
 use serde_json::{Value, json};
 use std::any::Any;
 use std::collections::BTreeSet;
@@ -82,11 +83,11 @@ impl Server for UpstreamServer {
             id: self.id().clone(),
             project: self.context.project.clone(),
             agent: None,
-            kind: self.settings.options.transport().as_str(),
+            kind: self.settings.options.transport().as_str().into(),
             health,
-            status,
+            status: status.into(),
             since: view.since(),
-            era: listing.map(|listing| listing.about.version.as_str()),
+            era: listing.map(|listing| listing.about.version.as_str().into()),
             latency_ms: latency.map(|time| time.as_secs_f64() * 1000.0),
             tools: listing.map_or(0, |listing| listing.tools.len()),
             quarantined: 0,
@@ -195,14 +196,14 @@ impl UpstreamServer {
 
 impl ServerView {
     /// When the health changed last.
-    fn since(&self) -> String {
-        clock::iso(self.replicas.iter().map(|state| state.since_us).max().unwrap_or_default())
+    fn since(&self) -> Timestamp {
+        Timestamp(self.replicas.iter().map(|state| state.since_us).max().unwrap_or_default())
     }
 
     /// When a server that is down is tried again.
-    fn retry_at(&self, health: HealthStatus) -> Option<String> {
+    fn retry_at(&self, health: HealthStatus) -> Option<Timestamp> {
         let at = self.replicas.iter().filter_map(|state| state.retry_us).min();
-        at.filter(|_| !is_usable(health)).map(clock::iso)
+        at.filter(|_| !is_usable(health)).map(Timestamp)
     }
 }
 

@@ -9,7 +9,8 @@ use crate::runtime::Runtime;
 use crate::services::ProcessOptions;
 use futures_util::future::join_all;
 use gantry_provider::task;
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::Ordering;
@@ -40,7 +41,7 @@ pub trait Load: Send + Sync + fmt::Debug {
 }
 
 /// What a changed configuration came to.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Reloaded {
     /// The projects that are other than before.

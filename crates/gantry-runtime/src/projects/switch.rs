@@ -12,7 +12,8 @@ use gantry_core::error::{ErrorCode, Refusal};
 use gantry_core::id::SessionId;
 use gantry_provider::resources::{Change, ListKind};
 use gantry_provider::task;
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -25,7 +26,7 @@ const STOP: Duration = Duration::from_secs(2);
 const NO_AGENT: &str = "(none)";
 
 /// What a switch came to.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Switched {
     /// The project.

@@ -5,11 +5,12 @@ use crate::context::PipelineContext;
 use crate::pipeline;
 use gantry_core::error::{ErrorCode, ToolError};
 use gantry_core::{CallRequest, Tool, Verdict};
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// What would be decided about a call. Grants are not looked at: what they answer is shown as held.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DryRun {
     /// What it would come to.
@@ -34,7 +35,7 @@ pub struct DryRun {
 }
 
 /// What a call would come to.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
     /// It would run.

@@ -6,11 +6,12 @@ use gantry_core::Tool;
 use gantry_core::names::sanitised;
 use gantry_core::tool::ApprovalRule;
 use gantry_core::toolset::{self, SpawnContext};
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// Why a tool is visible to an agent, or not.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Explanation {
     /// The tool that was asked about.

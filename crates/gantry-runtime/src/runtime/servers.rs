@@ -21,7 +21,7 @@ impl Runtime {
                 ProviderStatus { agent: self.active.clone(), quarantined: quarantined(id), ..status };
             if status.status == "ready" && !snapshot.build.is_current(&**server) {
                 // It is there, but the tools that it has now cannot be called before they are in the pool.
-                return ProviderStatus { health: HealthStatus::Yellow, status: "starting", ..status };
+                return ProviderStatus { health: HealthStatus::Yellow, status: "starting".into(), ..status };
             }
             status
         };

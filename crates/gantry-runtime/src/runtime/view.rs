@@ -5,10 +5,15 @@ use super::{Runtime, Snapshot};
 use crate::session::Session;
 use gantry_core::Refusal;
 use gantry_core::format::Format;
+use gantry_core::schema::SchemaText;
+use gantry_core::tool::{Annotations, ToolKind};
 use gantry_core::toolset::{Entry, Pool, Toolset, array};
 use gantry_provider::Provider;
 use gantry_provider::resources::{Change, ChangeNotice};
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -89,7 +94,8 @@ impl Runtime {
     #[must_use]
     pub fn listing(&self, session: &Session) -> String {
         let toolset = session.toolset();
-        array(self.entries(session, &toolset).map(|entry| list_item(&entry, &toolset).to_string()))
+        let item = |entry: Entry<'_>| serde_json::to_string(&list_item(&entry, &toolset)).ok();
+        array(self.entries(session, &toolset).filter_map(item))
     }
 
     /// The tools that a session can call, as a model's interface takes them: one JSON array.
@@ -161,27 +167,68 @@ fn server_warnings(entry: &ProviderEntry) -> Vec<String> {
     warnings
 }
 
-fn list_item(entry: &Entry<'_>, toolset: &Toolset) -> Value {
-    let tool = entry.tool;
+/// A tool as `gantry tools --format json` lists it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "Tool")]
+pub struct ListedTool {
+    /// Its displayed name.
+    pub name: String,
+    /// Its title for people.
+    pub title: Option<String>,
+    /// What it does.
+    pub description: String,
+    /// The JSON Schema of its arguments.
+    pub input_schema: Value,
+    /// The JSON Schema of its result.
+    pub output_schema: Option<Value>,
+    /// The provider's hints about it.
+    pub annotations: Annotations,
+    /// Where it comes from.
+    pub provider: ToolProvider,
+    /// Whether it can be called.
+    #[schemars(extend("enum" = ["ready", "quarantined"]))]
+    pub status: Cow<'static, str>,
+    /// Why it is quarantined.
+    pub reason: Option<String>,
+    /// The tool that this is another name for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alias_of: Option<String>,
+    /// Other names for it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub aliases: Vec<String>,
+}
+
+/// Where a tool comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ToolProvider {
+    /// The id of the provider.
+    pub id: Arc<str>,
+    /// Its kind.
+    pub kind: ToolKind,
+    /// Its namespace.
+    pub namespace: Arc<str>,
+}
+
+fn list_item(entry: &Entry<'_>, toolset: &Toolset) -> ListedTool {
+    let (tool, spec) = (entry.tool, &entry.tool.spec);
     let reason = tool.quarantined();
-    let mut row = json!({
-        "name": entry.name,
-        "title": tool.spec.title,
-        "description": entry.description(),
-        "inputSchema": tool.spec.input_schema,
-        "outputSchema": tool.spec.output_schema,
-        "annotations": tool.spec.annotations,
-        "provider": { "id": &*tool.key.provider, "kind": tool.kind, "namespace": &*tool.namespace },
-        "status": if reason.is_some() { "quarantined" } else { "ready" },
-        "reason": reason,
-    });
-    let aliases: Vec<&str> = toolset.aliases_of(tool).collect();
-    if let Some(row) = row.as_object_mut() {
-        if entry.alias {
-            row.insert("aliasOf".into(), (*tool.name).into());
-        } else if !aliases.is_empty() {
-            row.insert("aliases".into(), aliases.into());
-        }
+    let aliases = toolset.aliases_of(tool).filter(|_| !entry.alias).map(str::to_owned);
+    ListedTool {
+        name: entry.name.to_owned(),
+        title: spec.title.clone(),
+        description: entry.description().to_string(),
+        input_schema: spec.input_schema.value(),
+        output_schema: spec.output_schema.as_ref().map(SchemaText::value),
+        annotations: spec.annotations,
+        provider: ToolProvider {
+            id: Arc::clone(&tool.key.provider),
+            kind: tool.kind,
+            namespace: Arc::clone(&tool.namespace),
+        },
+        status: if reason.is_some() { "quarantined" } else { "ready" }.into(),
+        reason: reason.map(|reason| reason.to_string()),
+        alias_of: entry.alias.then(|| tool.name.to_string()),
+        aliases: aliases.collect(),
     }
-    row
 }

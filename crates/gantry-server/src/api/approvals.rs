@@ -1,74 +1,50 @@
 //! `/api/v1/approvals`: the calls that wait for a person or for their time, and a person's word about them.
 
-use super::query::{self, Part, Path, Query, json_response};
+use super::query::{self, Part, Path, Query, json};
 use super::waiting::Waiting;
 use crate::error::ApiError;
+use crate::model::{Approval, ApprovalQuery, Conflict, ConflictDetails, ConflictError, Decision, List, Wait};
 use crate::{App, Identity};
+use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
-use gantry_core::error::{ErrorCode, ToolError};
+use gantry_core::ErrorCode;
+use gantry_core::Role;
 use gantry_core::id::ApprovalId;
-use gantry_core::{Role, raw};
 use gantry_runtime::approvals::{DecisionError, DecisionInput};
-use gantry_runtime::ledger::{self, ApprovalFilter, ApprovalRow, Page, Scope};
-use gantry_runtime::ledger_view::approval as item;
+use gantry_runtime::ledger::{ApprovalFilter, ApprovalRow, Scope};
 use http::{HeaderMap, StatusCode};
-use serde::Deserialize;
-use serde_json::value::RawValue;
 use std::sync::Arc;
 
 /// The header by which the command line and the page say what they are. It is shown and gives no right.
 pub(super) const VIA: &str = "gantry-via";
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Asked {
-    state: Option<String>,
-    project: Option<String>,
-    tool: Option<String>,
-    session: Option<String>,
-    call: Option<String>,
-    cursor: Option<String>,
-    limit: Option<u32>,
-    wait: Option<u64>,
-}
-
-impl Asked {
-    /// What the store is asked for; the sender's own unless they may decide.
-    fn filter(self, who: &Identity) -> Result<ApprovalFilter, ApiError> {
-        self.project.as_deref().map(|name| who.check_project(name)).transpose()?;
-        let project = self.project.map(|name| vec![name.into()]);
-        Ok(ApprovalFilter {
-            state: self.state.as_deref().map(state).transpose()?,
-            projects: project.or_else(|| who.projects.as_ref().map(|projects| projects.to_vec())),
-            principal: (who.role < Role::Approver).then(|| Arc::clone(&who.principal)),
-            name: self.tool.map(Into::into),
-            session: self.session.as_deref().map(query::id).transpose()?,
-            call: self.call.as_deref().map(query::id).transpose()?,
-            cursor: None,
-            limit: 0,
-        })
-    }
-}
-
-/// The state of that word.
-pub(super) fn state(word: &str) -> Result<ledger::State, ApiError> {
-    ledger::State::parse(word).ok_or_else(|| {
-        let words: Vec<&str> = ledger::State::ALL.iter().map(|state| state.as_str()).collect();
-        ApiError::invalid(format!("state is one of {}", words.join(", ")))
+/// What the store is asked for; only the sender's own approvals unless they may decide.
+fn filter(query: ApprovalQuery, who: &Identity) -> Result<ApprovalFilter, ApiError> {
+    query.project.as_deref().map(|name| who.check_project(name)).transpose()?;
+    let project = query.project.map(|name| vec![name.into()]);
+    Ok(ApprovalFilter {
+        state: query.state,
+        projects: project.or_else(|| who.projects.as_ref().map(|projects| projects.to_vec())),
+        principal: (who.role < Role::Approver).then(|| Arc::clone(&who.principal)),
+        name: query.tool.map(Into::into),
+        session: query.session,
+        call: query.call,
+        cursor: None,
+        limit: 0,
     })
 }
 
 pub(super) async fn list(
     State(app): State<App>,
     who: Identity,
-    Query(asked): Query<Asked>,
-) -> Result<Response, ApiError> {
-    let mut waiting = Waiting::seconds(&app, &who, asked.wait)?;
-    let part = Part::new(asked.cursor.as_deref(), asked.limit)?;
-    let project = asked.project.clone();
-    let filter = asked.filter(&who)?;
+    Query(query): Query<ApprovalQuery>,
+) -> Result<Json<List<Approval>>, ApiError> {
+    let mut waiting = Waiting::seconds(&app, &who, query.wait)?;
+    let part = Part::new(query.cursor.as_deref(), query.limit)?;
+    let project = query.project.clone();
+    let filter = filter(query, &who)?;
     let store = app.projects.store();
     let fetch = |cursor, limit| store.approvals(ApprovalFilter { cursor, limit, ..filter.clone() });
     loop {
@@ -86,15 +62,9 @@ pub(super) async fn list(
             query::known_project(&app, &who, Some(project))?;
         }
         if !page.items.is_empty() || !waiting.more().await? {
-            return Ok(json_response(StatusCode::OK, listed(&page)));
+            return Ok(query::list(page));
         }
     }
-}
-
-fn listed(page: &Page<ApprovalRow, ApprovalId>) -> String {
-    let items: Vec<String> = page.items.iter().map(item).collect();
-    let next = page.next.map_or_else(|| "null".to_owned(), |next| format!("\"{next}\""));
-    format!("{{\"items\":[{}],\"next\":{next}}}", items.join(","))
 }
 
 /// Whether somebody may know of an approval: because they may decide about it, or because it is their own call.
@@ -103,20 +73,14 @@ fn is_shown_to(row: &ApprovalRow, who: &Identity) -> bool {
     own || who.decider("").is_some_and(|decider| decider.sees(row))
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Patience {
-    wait: Option<u64>,
-}
-
 pub(super) async fn show(
     State(app): State<App>,
     who: Identity,
     Path(id): Path<String>,
-    Query(patience): Query<Patience>,
-) -> Result<Response, ApiError> {
+    Query(query): Query<Wait>,
+) -> Result<Json<Approval>, ApiError> {
     let id = query::id(&id)?;
-    let mut waiting = Waiting::seconds(&app, &who, patience.wait)?;
+    let mut waiting = Waiting::seconds(&app, &who, query.wait)?;
     waiting.look();
     let first = visible(&app, &who, id).await?;
     let (mut row, before) = (first.clone(), first.state);
@@ -124,7 +88,7 @@ pub(super) async fn show(
         waiting.look();
         row = visible(&app, &who, id).await?;
     }
-    Ok(json_response(StatusCode::OK, item(&row)))
+    Ok(Json(Approval::from(&row)))
 }
 
 /// An approval that the sender may see; any other is answered as if it were not there.
@@ -139,35 +103,22 @@ fn unknown(id: ApprovalId) -> ApiError {
     ))
 }
 
-/// The body of `POST /api/v1/approvals/{id}/decision`.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Decision<'a> {
-    approved: bool,
-    #[serde(borrow)]
-    modified_args: Option<&'a RawValue>,
-    reason: Option<String>,
-    #[serde(default)]
-    scope: Scope,
-}
-
-impl Decision<'_> {
-    fn given(self) -> Result<DecisionInput, ApiError> {
-        let modified = self.modified_args.map(RawValue::get).filter(|text| *text != "null");
-        if modified.is_some_and(|text| !text.starts_with('{')) {
-            return Err(ApiError::invalid("modifiedArgs is an object: the arguments to run the call with"));
-        }
-        if !self.approved && modified.is_some() {
-            return Err(ApiError::invalid("modifiedArgs goes with a yes; with a no nothing is run"));
-        }
-        if !self.approved && self.scope != Scope::Once {
-            return Err(ApiError::invalid(
-                "a no is for this call alone; a policy that denies is what holds for longer",
-            ));
-        }
-        let (approved, reason, scope) = (self.approved, self.reason, self.scope);
-        Ok(DecisionInput { approved, modified_args: modified.map(Into::into), reason, scope })
+/// What a decision says, if it makes sense.
+fn input(decision: Decision) -> Result<DecisionInput, ApiError> {
+    let Decision { approved, modified_args, reason, scope } = decision;
+    let modified = modified_args.map(Box::<str>::from);
+    if modified.as_ref().is_some_and(|text| !text.starts_with('{')) {
+        return Err(ApiError::invalid("modifiedArgs is an object: the arguments to run the call with"));
     }
+    if !approved && modified.is_some() {
+        return Err(ApiError::invalid("modifiedArgs goes with a yes; with a no nothing is run"));
+    }
+    if !approved && scope != Scope::Once {
+        return Err(ApiError::invalid(
+            "a no is for this call alone; a policy that denies is what holds for longer",
+        ));
+    }
+    Ok(DecisionInput { approved, modified_args: modified.map(Into::into), reason, scope })
 }
 
 pub(super) async fn decide(
@@ -190,10 +141,9 @@ pub(super) async fn decide(
     };
     let id = query::id(&id)?;
     let bytes = query::body(body).await?;
-    let decision: Decision<'_> = serde_json::from_str(query::json_text(&bytes)?)
-        .map_err(|error| ApiError::invalid(format!("the body is not a decision: {error}")))?;
-    match app.projects.decide(id, &by, decision.given()?).await {
-        Ok(row) => Ok(json_response(StatusCode::OK, item(&row))),
+    let decision = input(query::read("a decision", &bytes)?)?;
+    match app.projects.decide(id, &by, decision).await {
+        Ok(row) => Ok(json(StatusCode::OK, &Approval::from(&row))),
         Err(error) => not_decided(error),
     }
 }
@@ -225,10 +175,8 @@ fn not_decided(error: DecisionError) -> Result<Response, ApiError> {
 
 /// An error that shows how the approval stands, word for word.
 fn stands(status: StatusCode, code: ErrorCode, message: String, row: &ApprovalRow) -> Response {
-    let error = ToolError::new(code, message);
-    let details = raw::object([("approval", item(row).as_str())]);
-    let error = raw::with(&serde_json::json!(error).to_string(), "details", &details);
-    json_response(status, raw::object([("ok", "false"), ("error", error.as_str())]))
+    let details = ConflictDetails { approval: row.into() };
+    json(status, &Conflict { ok: false, error: ConflictError { code, message, details } })
 }
 
 pub(super) async fn cancel(
@@ -249,7 +197,7 @@ pub(super) async fn cancel(
         row.state.is_waiting() && app.projects.services().withdraw(row.call, own.as_deref(), &why).await?;
     let row = visible(&app, &who, id).await?;
     if withdrawn {
-        return Ok(json_response(StatusCode::OK, item(&row)));
+        return Ok(json(StatusCode::OK, &Approval::from(&row)));
     }
     let message = format!("{id} is {} already; only a call that waits can be withdrawn", row.state);
     Ok(stands(StatusCode::CONFLICT, ErrorCode::AlreadyDecided, message, &row))
@@ -260,7 +208,7 @@ mod tests {
     use super::*;
 
     fn given(text: &str) -> Result<DecisionInput, ApiError> {
-        serde_json::from_str::<Decision<'_>>(text).unwrap().given()
+        input(serde_json::from_str(text).unwrap())
     }
 
     #[test]
@@ -284,7 +232,7 @@ mod tests {
         }
         assert!(given(r#"{"approved":false,"modifiedArgs":null,"scope":"once"}"#).is_ok());
         for bad in [r#"{"approved":"yes"}"#, "{}", r#"{"approved":true,"via":"cli"}"#] {
-            assert!(serde_json::from_str::<Decision<'_>>(bad).is_err(), "{bad}");
+            assert!(serde_json::from_str::<Decision>(bad).is_err(), "{bad}");
         }
     }
 }

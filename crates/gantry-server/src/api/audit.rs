@@ -1,14 +1,17 @@
-//! `/api/v1/audit/verify`: the proof that the trail is whole. The trail itself is the list of calls.
+//! `/api/v1/audit/verify`: proves that the audit trail is whole. The trail itself is the list of calls.
 
 use crate::error::ApiError;
+use crate::model::{AuditVerification, BadEntry};
 use crate::{App, Identity};
 use axum::Json;
 use axum::extract::State;
-use serde_json::{Value, json};
 
-pub(super) async fn verify(State(app): State<App>, who: Identity) -> Result<Json<Value>, ApiError> {
+pub(super) async fn verify(
+    State(app): State<App>,
+    who: Identity,
+) -> Result<Json<AuditVerification>, ApiError> {
     who.administers_all("verifying the ledger")?;
     let found = app.projects.store().verify().await?;
-    let bad = found.bad.map(|bad| json!({ "node": bad.node, "entry": bad.seq, "what": bad.what }));
-    Ok(Json(json!({ "ok": bad.is_none(), "entries": found.entries, "firstBad": bad })))
+    let first_bad = found.bad.map(|bad| BadEntry { node: bad.node, entry: bad.seq, what: bad.what.into() });
+    Ok(Json(AuditVerification { ok: first_bad.is_none(), entries: found.entries, first_bad }))
 }

@@ -4,57 +4,24 @@ mod outcome;
 
 pub(super) use outcome::show;
 
-use super::approvals::state;
-use super::query::{self, NoQuery, Part, Path, Query, json_response};
+use super::query::{self, Part, Path, Query, json, json_response};
 use super::tools::door;
 use super::waiting::Waiting;
 use crate::error::{ApiError, retry_later, status};
+use crate::model::{self, CallQuery, CallRecord, Canceled, List, Mode, NoQuery};
 use crate::{App, Identity};
 use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
 use gantry_core::id::CallId;
-use gantry_core::{CallRequest, Priority, Refusal};
+use gantry_core::{CallRequest, Refusal};
 use gantry_runtime::ledger::{CallFilter, CallRow};
 use gantry_runtime::projects::{Context, MOVES};
-use gantry_runtime::{Admitted, PipelineContext, Reply, Runtime, ledger_view};
+use gantry_runtime::{Admitted, PipelineContext, Reply, Runtime};
 use http::StatusCode;
-use serde::Deserialize;
-use serde_json::value::RawValue;
-use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
-
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Mode {
-    #[default]
-    Wait,
-    Defer,
-}
-
-/// The body of `POST /api/v1/calls`.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct CallBody<'a> {
-    tool: String,
-    #[serde(borrow)]
-    arguments: Option<&'a RawValue>,
-    agent: Option<String>,
-    project: Option<String>,
-    #[serde(default)]
-    mode: Mode,
-    idempotency_key: Option<String>,
-    #[serde(default)]
-    priority: Priority,
-    timeout_ms: Option<u64>,
-    /// How long to wait for the outcome of a call that is held.
-    wait_ms: Option<u64>,
-    /// The sender's yes to whatever the call asks; only for the person of the data folder, who may decide about their own.
-    #[serde(default)]
-    approve: bool,
-}
 
 pub(super) async fn create(
     State(app): State<App>,
@@ -63,8 +30,7 @@ pub(super) async fn create(
     body: Body,
 ) -> Result<Response, ApiError> {
     let bytes = query::body(body).await?;
-    let body: CallBody<'_> = serde_json::from_str(query::json_text(&bytes)?)
-        .map_err(|error| ApiError::invalid(format!("the body is not a call: {error}")))?;
+    let body: model::CallRequest = query::read("a call", &bytes)?;
     if body.approve && !who.owner {
         return Err(ApiError::forbidden("approving takes the key of the data folder"));
     }
@@ -72,7 +38,7 @@ pub(super) async fn create(
     let (rt, cx, entered) = enter(&app, &who, body.project.as_deref(), body.agent.as_deref()).await?;
     let request = CallRequest {
         tool: body.tool,
-        arguments: body.arguments.map(|raw| raw.get().into()),
+        arguments: body.arguments.map(|raw| Box::<str>::from(raw).into()),
         priority: body.priority,
         idempotency_key: body.idempotency_key,
         timeout: body.timeout_ms.filter(|ms| *ms > 0).map(Duration::from_millis),
@@ -83,8 +49,7 @@ pub(super) async fn create(
     let id = cx.id;
     if body.mode == Mode::Defer {
         rt.defer(entered?, cx, request);
-        let body = json!({ "ok": false, "id": id, "state": "EXECUTING" }).to_string();
-        return Ok(json_response(StatusCode::ACCEPTED, body));
+        return Ok(json(StatusCode::ACCEPTED, &outcome::unanswered(id)));
     }
     let reply = match entered {
         Ok(entered) => rt.run(entered, cx, request).await,
@@ -136,50 +101,33 @@ fn reply_response(reply: &Reply) -> Response {
     response
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Filter {
-    project: Option<String>,
-    tool: Option<String>,
-    session: Option<String>,
-    state: Option<String>,
-    principal: Option<String>,
-    since: Option<String>,
-    until: Option<String>,
-    cursor: Option<String>,
-    limit: Option<u32>,
-}
-
-impl Filter {
-    /// What the store is asked for; the sender's own calls unless they may see all.
-    pub(super) fn of(self, who: &Identity) -> Result<CallFilter, ApiError> {
-        self.project.as_deref().map(|name| who.check_project(name)).transpose()?;
-        Ok(CallFilter {
-            project: self.project.map(Into::into),
-            principal: who.sees().or_else(|| self.principal.map(Into::into)),
-            session: self.session.as_deref().map(query::id).transpose()?,
-            name: self.tool.map(Into::into),
-            state: self.state.as_deref().map(state).transpose()?,
-            since_us: query::moment("since", self.since.as_deref())?,
-            until_us: query::moment("until", self.until.as_deref())?,
-            cursor: None,
-            limit: 0,
-        })
-    }
+/// What the store is asked for; only the sender's own calls unless they may see all.
+fn filter(query: CallQuery, who: &Identity) -> Result<CallFilter, ApiError> {
+    query.project.as_deref().map(|name| who.check_project(name)).transpose()?;
+    Ok(CallFilter {
+        project: query.project.map(Into::into),
+        principal: who.sees().or_else(|| query.principal.map(Into::into)),
+        session: query.session,
+        name: query.tool.map(Into::into),
+        state: query.state,
+        since_us: query::moment("since", query.since.as_deref())?,
+        until_us: query::moment("until", query.until.as_deref())?,
+        cursor: None,
+        limit: 0,
+    })
 }
 
 pub(super) async fn list(
     State(app): State<App>,
     who: Identity,
-    Query(filter): Query<Filter>,
-) -> Result<Json<Value>, ApiError> {
-    let part = Part::new(filter.cursor.as_deref(), filter.limit)?;
-    let (store, filter) = (app.projects.store(), filter.of(&who)?);
+    Query(query): Query<CallQuery>,
+) -> Result<Json<List<CallRecord>>, ApiError> {
+    let part = Part::new(query.cursor.as_deref(), query.limit)?;
+    let (store, filter) = (app.projects.store(), filter(query, &who)?);
     let fetch = |cursor, limit| store.calls(CallFilter { cursor, limit, ..filter.clone() });
     let keep = |row: &CallRow| who.reaches(&row.head.caller.project);
     let page = query::gather(part, fetch, |row| row.head.id, |_| 0, keep).await?;
-    let items: Vec<Value> = page.items.iter().map(ledger_view::call).collect();
-    Ok(query::list(&items, page.next.map(|next| next.to_string()).as_deref()))
+    Ok(query::list(page))
 }
 
 /// Cancels a call that runs, or withdraws one that waits.
@@ -187,14 +135,14 @@ pub(super) async fn cancel(
     State(app): State<App>,
     who: Identity,
     Path(id): Path<String>,
-) -> Result<Json<Value>, ApiError> {
+) -> Result<Json<Canceled>, ApiError> {
     let id: CallId = query::id(&id)?;
     let (own, services) = (who.sees(), app.projects.services());
     let may = outcome::reaches(&app, &who, id).await?;
     let canceled = may && services.cancel_call(id, own.as_deref());
     let why = format!("withdrawn by {}", who.principal);
     if canceled || (may && services.withdraw(id, own.as_deref(), &why).await?) {
-        return Ok(Json(json!({ "id": id, "canceled": true })));
+        return Ok(Json(Canceled { id: id.to_string(), canceled: true }));
     }
     Err(ApiError::not_found(format!("call {id} does not run or wait")))
 }

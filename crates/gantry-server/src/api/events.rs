@@ -2,6 +2,7 @@
 
 use super::query::{self, Query};
 use crate::error::ApiError;
+use crate::model::EventQuery;
 use crate::places::Place;
 use crate::{App, Identity};
 use axum::extract::State;
@@ -10,43 +11,26 @@ use futures_util::stream::{self, Stream, StreamExt as _};
 use gantry_core::{Role, raw};
 use gantry_runtime::approvals::Decider;
 use gantry_runtime::event::{Event, EventKind};
-use serde::Deserialize;
 use std::convert::Infallible;
 use std::sync::Arc;
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Wanted {
-    /// Whether to stay for what happens next.
-    #[serde(default = "yes")]
-    follow: bool,
-    project: Option<String>,
-    /// Only events of these types, separated by commas.
-    #[serde(rename = "type")]
-    types: Option<String>,
-}
-
-fn yes() -> bool {
-    true
-}
-
 pub(super) async fn stream(
     State(app): State<App>,
     who: Identity,
-    Query(wanted): Query<Wanted>,
+    Query(query): Query<EventQuery>,
 ) -> Result<Sse<impl Stream<Item = Result<sse::Event, Infallible>>>, ApiError> {
     let project =
-        wanted.project.as_deref().map(|name| query::known_project(&app, &who, Some(name))).transpose()?;
-    let types = wanted.types.map(|types| types.split(',').map(|word| word.trim().to_owned()).collect());
+        query.project.as_deref().map(|name| query::known_project(&app, &who, Some(name))).transpose()?;
+    let types = query.types.map(|types| types.split(',').map(|word| word.trim().to_owned()).collect());
     let (recent, live) = app.projects.services().events.subscribe();
     let voided = Arc::clone(&app.keys).voided(who.key);
-    let place = wanted.follow.then(|| app.places.take(&who)).transpose()?;
+    let place = query.follow.then(|| app.places.take(&who)).transpose()?;
     let filter = Filter { decider: who.decider(""), who, project, types, _place: place };
     let recent: Vec<_> = recent.iter().filter_map(|event| filter.told(event)).map(Ok).collect();
-    let live = wanted.follow.then(|| following(live, filter, app.stop.clone()));
+    let live = query.follow.then(|| following(live, filter, app.stop.clone()));
     let stream = stream::iter(recent).chain(stream::iter(live).flatten()).take_until(voided);
     Ok(Sse::new(stream).keep_alive(KeepAlive::default()))
 }

@@ -3,54 +3,40 @@
 use super::query::{self, Part, Path, Query};
 use crate::auth::now_us;
 use crate::error::ApiError;
+use crate::model::{Grant, GrantQuery, List, Revoked, Timestamp};
 use crate::{App, Identity};
 use axum::Json;
 use axum::extract::State;
 use gantry_core::Role;
 use gantry_core::id::GrantId;
-use gantry_runtime::clock::iso;
-use gantry_runtime::ledger::{GrantFilter, GrantRow};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use gantry_runtime::ledger::{GrantFilter, GrantRow, Scope};
 use std::sync::Arc;
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Asked {
-    project: Option<String>,
-    /// Also those that were revoked.
-    #[serde(default)]
-    revoked: bool,
-    cursor: Option<String>,
-    limit: Option<u32>,
-}
 
 pub(super) async fn list(
     State(app): State<App>,
     who: Identity,
-    Query(asked): Query<Asked>,
-) -> Result<Json<Value>, ApiError> {
-    asked.project.as_deref().map(|name| who.check_project(name)).transpose()?;
-    let part = Part::new(asked.cursor.as_deref(), asked.limit)?;
-    let project = asked.project.as_deref().map(|name| vec![name.into()]);
+    Query(query): Query<GrantQuery>,
+) -> Result<Json<List<Grant>>, ApiError> {
+    query.project.as_deref().map(|name| who.check_project(name)).transpose()?;
+    let part = Part::new(query.cursor.as_deref(), query.limit)?;
+    let project = query.project.as_deref().map(|name| vec![name.into()]);
     let projects = project.or_else(|| who.projects.as_ref().map(|projects| projects.to_vec()));
-    let filter = GrantFilter { projects, revoked: asked.revoked, ..GrantFilter::default() };
+    let filter = GrantFilter { projects, revoked: query.revoked, ..GrantFilter::default() };
     let store = app.projects.store();
     let fetch = |cursor, limit| store.grants(GrantFilter { cursor, limit, ..filter.clone() });
     let page = query::gather(part, fetch, |row| row.id, |_| 0, |row| is_shown_to(row, &who)).await?;
     // What was granted in a project that is gone can still be looked up.
-    if let Some(project) = asked.project.as_deref().filter(|_| page.items.is_empty()) {
+    if let Some(project) = query.project.as_deref().filter(|_| page.items.is_empty()) {
         query::known_project(&app, &who, Some(project))?;
     }
-    let items: Vec<Value> = page.items.iter().map(item).collect();
-    Ok(query::list(&items, page.next.map(|next| next.to_string()).as_deref()))
+    Ok(query::list(page))
 }
 
 pub(super) async fn revoke(
     State(app): State<App>,
     who: Identity,
     Path(id): Path<String>,
-) -> Result<Json<Value>, ApiError> {
+) -> Result<Json<Revoked>, ApiError> {
     if who.role < Role::Approver {
         return Err(ApiError::forbidden("revoking a grant takes the key of an approver"));
     }
@@ -61,7 +47,7 @@ pub(super) async fn revoke(
         return Err(ApiError::not_found(format!("there is no grant {id}; /api/v1/grants lists them")));
     }
     let held = store.revoke_grant(id, Arc::clone(&who.principal), now_us()).await?;
-    Ok(Json(json!({ "id": id, "revoked": true, "held": held })))
+    Ok(Json(Revoked { id: id.to_string(), name: None, revoked: true, held }))
 }
 
 /// Whether somebody may know of a grant: because they decide about such calls, or because it is theirs.
@@ -75,24 +61,28 @@ fn decides(row: &GrantRow, who: &Identity) -> bool {
     who.role >= Role::Approver && who.covers(&row.key.project, [&row.name, &spelled])
 }
 
-fn item(row: &GrantRow) -> Value {
-    json!({
-        "id": row.id,
-        "project": &*row.key.project,
-        "principal": &*row.key.principal,
-        "agentPath": row.key.agent_path.split(" > ").filter(|name| !name.is_empty()).collect::<Vec<_>>(),
-        "provider": &*row.key.provider,
-        "tool": &*row.name,
-        "original": &*row.key.tool,
-        "fingerprint": row.fingerprint,
-        "rules": row.rules,
-        "scope": if row.session.is_some() { "session" } else { "always" },
-        "session": row.session,
-        "grantedBy": &*row.by,
-        "approvalId": row.approval,
-        "createdAt": iso(row.created_us),
-        "expiresAt": row.until_us.map(iso),
-        "revokedAt": row.revoked.as_ref().map(|(at, _)| iso(*at)),
-        "revokedBy": row.revoked.as_ref().map(|(_, by)| &**by),
-    })
+impl From<&GrantRow> for Grant {
+    fn from(row: &GrantRow) -> Self {
+        let key = &row.key;
+        let agents = key.agent_path.split(" > ").filter(|name| !name.is_empty());
+        Self {
+            id: row.id,
+            project: Arc::clone(&key.project),
+            principal: Arc::clone(&key.principal),
+            agent_path: agents.map(str::to_owned).collect(),
+            provider: Arc::clone(&key.provider),
+            tool: Arc::clone(&row.name),
+            original: Arc::clone(&key.tool),
+            fingerprint: row.fingerprint,
+            rules: row.rules.clone(),
+            scope: if row.session.is_some() { Scope::Session } else { Scope::Always },
+            session: row.session,
+            granted_by: Arc::clone(&row.by),
+            approval_id: row.approval,
+            created_at: Timestamp(row.created_us),
+            expires_at: row.until_us.map(Timestamp),
+            revoked_at: row.revoked.as_ref().map(|(at_us, _)| Timestamp(*at_us)),
+            revoked_by: row.revoked.as_ref().map(|(_, by)| Arc::clone(by)),
+        }
+    }
 }

@@ -3,23 +3,23 @@
 mod page;
 
 use crate::error::ApiError;
+use crate::model::{Health, List, Queue};
 use crate::{App, Identity};
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, StatusCode, header};
-use serde_json::{Value, json};
 
-pub(super) async fn live() -> Json<Value> {
-    Json(json!({ "status": "ok" }))
+pub(super) async fn live() -> Json<Health> {
+    Json(Health { status: "ok".into(), reason: None })
 }
 
 /// Ready means that a call could be put on record now.
 pub(super) async fn ready(State(app): State<App>) -> Response {
     match app.projects.store().flush().await {
-        Ok(()) => Json(json!({ "status": "ready" })).into_response(),
+        Ok(()) => Json(Health { status: "ready".into(), reason: None }).into_response(),
         Err(error) => {
-            let body = Json(json!({ "status": "unavailable", "reason": error.to_string() }));
+            let body = Json(Health { status: "unavailable".into(), reason: Some(error.to_string()) });
             (StatusCode::SERVICE_UNAVAILABLE, body).into_response()
         }
     }
@@ -32,9 +32,9 @@ pub(super) async fn metrics(State(app): State<App>, who: Identity) -> Result<Res
     Ok(([(header::CONTENT_TYPE, kind)], app.projects.metrics_page()).into_response())
 }
 
-pub(super) async fn queues(State(app): State<App>, who: Identity) -> Result<Json<Value>, ApiError> {
+pub(super) async fn queues(State(app): State<App>, who: Identity) -> Result<Json<List<Queue>>, ApiError> {
     who.goes_everywhere("looking at the queues")?;
-    Ok(Json(json!({ "items": app.projects.queues(), "next": null })))
+    Ok(Json(List::whole(app.projects.queues())))
 }
 
 /// Whoever gets past the gates may see it.

@@ -2,31 +2,28 @@
 
 mod request;
 
-use super::query::{self, NoQuery, Path, Query};
+use super::query::{self, Path, Query};
 use crate::auth::{mint, now_us};
 use crate::error::ApiError;
+use crate::model::{Key, KeyState, List, MadeKey, NewKey, NoQuery, Revoked, Timestamp};
 use crate::{App, Identity};
 use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
-use axum::response::{IntoResponse, Response};
 use gantry_core::ErrorCode;
 use gantry_core::id::KeyId;
-use gantry_runtime::clock::iso;
 use gantry_runtime::ledger::{self, KeyRow};
 use http::StatusCode;
-use request::NewKey;
-use serde_json::{Value, json};
 use std::sync::Arc;
 
 pub(super) async fn list(
     State(app): State<App>,
     who: Identity,
     Query(NoQuery {}): Query<NoQuery>,
-) -> Result<Json<Value>, ApiError> {
+) -> Result<Json<List<Key>>, ApiError> {
     who.administers_all("looking at the keys")?;
     let keys = app.projects.store().keys().await?;
-    Ok(query::list(&keys.iter().map(item).collect::<Vec<_>>(), None))
+    Ok(Json(List::whole(keys.iter().map(Key::from).collect())))
 }
 
 pub(super) async fn create(
@@ -34,20 +31,16 @@ pub(super) async fn create(
     who: Identity,
     Query(NoQuery {}): Query<NoQuery>,
     body: Body,
-) -> Result<Response, ApiError> {
+) -> Result<(StatusCode, Json<MadeKey>), ApiError> {
     who.administers_all("making a key")?;
     let bytes = query::body(body).await?;
-    let new: NewKey = serde_json::from_str(query::json_text(&bytes)?)
-        .map_err(|error| ApiError::invalid(format!("the body is not a key: {error}")))?;
-    let (id, secret, text) = mint();
-    let row = new.row(&app, id, secret)?;
-    let mut shown = item(&row);
+    let new: NewKey = query::read("a key", &bytes)?;
+    let (id, digest, secret) = mint();
+    let row = request::row(new, &app, id, digest)?;
+    let key = Key::from(&row);
     app.projects.store().add_key(row).await.map_err(not_made)?;
     app.keys.refresh().await?;
-    if let Some(shown) = shown.as_object_mut() {
-        shown.insert("key".into(), text.into());
-    }
-    Ok((StatusCode::CREATED, Json(shown)).into_response())
+    Ok((StatusCode::CREATED, Json(MadeKey { key, secret })))
 }
 
 fn not_made(error: ledger::Error) -> ApiError {
@@ -63,14 +56,14 @@ pub(super) async fn revoke(
     State(app): State<App>,
     who: Identity,
     Path(named): Path<String>,
-) -> Result<Json<Value>, ApiError> {
+) -> Result<Json<Revoked>, ApiError> {
     who.administers_all("revoking a key")?;
     let store = app.projects.store();
     let keys = store.keys().await?;
     let id: Option<KeyId> = named.parse().ok();
     let found = keys.iter().find(|row| match id {
         Some(id) => row.id == id,
-        None => *row.name == *named && state(row) == "active",
+        None => *row.name == *named && state(row) == KeyState::Active,
     });
     let row = found.ok_or_else(|| {
         let shown: String = named.chars().take(64).collect();
@@ -80,28 +73,31 @@ pub(super) async fn revoke(
     app.keys.refresh().await?;
     // What is just being held is ended by the approvals worker, which looks again and again.
     app.projects.services().withdraw_ended(&row.name).await?;
-    Ok(Json(json!({ "id": row.id, "name": &*row.name, "revoked": true, "held": held })))
+    let (id, name) = (row.id.to_string(), Some(Arc::clone(&row.name)));
+    Ok(Json(Revoked { id, name, revoked: true, held }))
 }
 
-fn state(row: &KeyRow) -> &'static str {
+fn state(row: &KeyRow) -> KeyState {
     match (row.revoked_us, row.expires_us) {
-        (Some(_), _) => "revoked",
-        (None, Some(end)) if end <= now_us() => "expired",
-        (None, _) => "active",
+        (Some(_), _) => KeyState::Revoked,
+        (None, Some(end)) if end <= now_us() => KeyState::Expired,
+        (None, _) => KeyState::Active,
     }
 }
 
-fn item(row: &KeyRow) -> Value {
-    json!({
-        "id": row.id,
-        "name": &*row.name,
-        "role": row.role,
-        "projects": row.projects,
-        "agent": row.agent,
-        "tools": row.tools,
-        "state": state(row),
-        "createdAt": iso(row.created_us),
-        "expiresAt": row.expires_us.map(iso),
-        "revokedAt": row.revoked_us.map(iso),
-    })
+impl From<&KeyRow> for Key {
+    fn from(row: &KeyRow) -> Self {
+        Self {
+            id: row.id,
+            name: Arc::clone(&row.name),
+            role: row.role,
+            projects: row.projects.clone(),
+            agent: row.agent.clone(),
+            tools: row.tools.clone(),
+            state: state(row),
+            created_at: Timestamp(row.created_us),
+            expires_at: row.expires_us.map(Timestamp),
+            revoked_at: row.revoked_us.map(Timestamp),
+        }
+    }
 }

@@ -1,8 +1,9 @@
 //! `/api/v1/lock`: the definitions of tools that are pinned, what is different now, and a person's yes to it.
 
-use super::query::{self, NoQuery, Query};
+use super::query::{self, Query};
 use super::servers::unknown;
 use crate::error::ApiError;
+use crate::model::{List, LockDiffs, LockQuery, LockRequest, NoQuery};
 use crate::{App, Identity};
 use axum::Json;
 use axum::body::Body;
@@ -11,40 +12,19 @@ use gantry_core::ErrorCode;
 use gantry_provider::{PinChoice, PinDiff};
 use gantry_runtime::Runtime;
 use http::StatusCode;
-use serde::Deserialize;
-use serde_json::{Value, json};
 use std::sync::Arc;
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Of {
-    project: Option<String>,
-    server: Option<String>,
-    tool: Option<String>,
-}
 
 pub(super) async fn diff(
     State(app): State<App>,
     who: Identity,
-    Query(of): Query<Of>,
-) -> Result<Json<Value>, ApiError> {
+    Query(query): Query<LockQuery>,
+) -> Result<Json<LockDiffs>, ApiError> {
     who.administers("comparing definitions")?;
-    let runtime = home(&app, &who, of.project.as_deref(), of.server.as_deref()).await?;
-    known(&runtime, of.server.as_deref())?;
-    let mut found = runtime.lock_diff(of.server.as_deref());
-    found.retain(|diff| of.tool.is_none() || diff.tool == of.tool);
-    Ok(listed(&found))
-}
-
-/// The body of `POST /api/v1/lock`.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Accepted {
-    project: Option<String>,
-    server: Option<String>,
-    tool: Option<String>,
-    /// The `revision` of the differences that the person has seen.
-    revision: Option<String>,
+    let runtime = home(&app, &who, query.project.as_deref(), query.server.as_deref()).await?;
+    known(&runtime, query.server.as_deref())?;
+    let mut found = runtime.lock_diff(query.server.as_deref());
+    found.retain(|diff| query.tool.is_none() || diff.tool == query.tool);
+    Ok(listed(found))
 }
 
 pub(super) async fn accept(
@@ -52,31 +32,26 @@ pub(super) async fn accept(
     who: Identity,
     Query(NoQuery {}): Query<NoQuery>,
     body: Body,
-) -> Result<Json<Value>, ApiError> {
+) -> Result<Json<LockDiffs>, ApiError> {
     who.administers("accepting definitions")?;
     let bytes = query::body(body).await?;
-    let accepted: Accepted = if bytes.is_empty() {
-        Accepted::default()
-    } else {
-        serde_json::from_str(query::json_text(&bytes)?)
-            .map_err(|error| ApiError::invalid(format!("the body does not say what to accept: {error}")))?
-    };
+    let accepted: LockRequest = query::read_optional("a choice of definitions to accept", &bytes)?;
     if accepted.tool.is_some() && accepted.server.is_none() {
         return Err(ApiError::invalid("\"tool\" needs \"server\": tools are accepted by their server"));
     }
     let runtime = home(&app, &who, accepted.project.as_deref(), accepted.server.as_deref()).await?;
     known(&runtime, accepted.server.as_deref())?;
-    let Accepted { project: _, server, tool, revision } = &accepted;
+    let LockRequest { project: _, server, tool, revision } = &accepted;
     let choice = PinChoice { server: server.clone(), tool: tool.clone(), seen: revision.clone() };
     let done = runtime.lock_accept(choice).await;
     // Other runtimes of the project go by the same pins.
     app.projects.look_at_pins(&runtime.project).await;
-    Ok(listed(&done.map_err(|message| not_accepted(&runtime, &accepted, message))?))
+    Ok(listed(done.map_err(|message| not_accepted(&runtime, &accepted, message))?))
 }
 
 /// What is there now may not be what was seen; a server that has never been ready has nothing to accept; anything else is
 /// that the file cannot be written.
-fn not_accepted(runtime: &Runtime, accepted: &Accepted, message: String) -> ApiError {
+fn not_accepted(runtime: &Runtime, accepted: &LockRequest, message: String) -> ApiError {
     let servers = runtime.servers();
     let (server, tool) = (accepted.server.as_deref(), accepted.tool.as_deref());
     let mut now = runtime.lock_diff(server);
@@ -85,7 +60,7 @@ fn not_accepted(runtime: &Runtime, accepted: &Accepted, message: String) -> ApiE
         return ApiError::new(StatusCode::CONFLICT, ErrorCode::IdempotencyConflict, message);
     }
     let meant = servers.iter().find(|known| server == Some(&*known.id));
-    if meant.is_some_and(|server| matches!(server.status, "starting" | "down" | "off")) {
+    if meant.is_some_and(|server| matches!(&*server.status, "starting" | "down" | "off")) {
         return ApiError::new(StatusCode::CONFLICT, ErrorCode::UpstreamUnavailable, message);
     }
     ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, ErrorCode::InternalError, message)
@@ -112,10 +87,7 @@ fn known(runtime: &Runtime, server: Option<&str>) -> Result<(), ApiError> {
     if runs { Ok(()) } else { Err(unknown(id)) }
 }
 
-fn listed(diffs: &[PinDiff]) -> Json<Value> {
-    let Json(mut list) = query::list(&diffs.iter().map(|diff| json!(diff)).collect::<Vec<_>>(), None);
-    if let Some(list) = list.as_object_mut() {
-        list.insert("revision".into(), PinDiff::revision(diffs).into());
-    }
-    Json(list)
+fn listed(diffs: Vec<PinDiff>) -> Json<LockDiffs> {
+    let revision = PinDiff::revision(&diffs);
+    Json(LockDiffs { list: List::whole(diffs), revision })
 }

@@ -1,6 +1,7 @@
 //! Reading what a request says: bodies, ids, times and lists, each with an error that names the field.
 
 use crate::error::ApiError;
+use crate::model::List;
 use crate::{App, Identity};
 use axum::body::Body;
 use axum::extract::FromRequestParts;
@@ -13,9 +14,8 @@ use gantry_runtime::projects::Context;
 use http::request::Parts;
 use http::{StatusCode, header};
 use hyper::body::Body as _;
-use serde::Deserialize;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -77,11 +77,6 @@ impl<S: Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
     }
 }
 
-/// The query of a request that has none: what would be ignored may have been meant, a project above all.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct NoQuery {}
-
 /// What the path of a request names; a mistake in it is answered in the shape of every error.
 #[derive(Debug)]
 pub(crate) struct Path<T>(pub(crate) T);
@@ -103,6 +98,17 @@ pub(crate) fn json_text(bytes: &Bytes) -> Result<&str, ApiError> {
     gantry_core::json::check(text)
         .map_err(|error| ApiError::invalid(format!("the body is unusable: {error}")))?;
     Ok(text)
+}
+
+/// The body of a request; the error names the field.
+pub(crate) fn read<T: DeserializeOwned>(what: &str, bytes: &Bytes) -> Result<T, ApiError> {
+    serde_json::from_str(json_text(bytes)?)
+        .map_err(|error| ApiError::invalid(format!("the body is not {what}: {error}")))
+}
+
+/// A body that may be missing.
+pub(crate) fn read_optional<T: DeserializeOwned + Default>(what: &str, bytes: &Bytes) -> Result<T, ApiError> {
+    if bytes.is_empty() { Ok(T::default()) } else { read(what, bytes) }
 }
 
 /// An id from the path.
@@ -213,9 +219,15 @@ where
     }
 }
 
-/// A list as every endpoint gives it.
-pub(crate) fn list(items: &[Value], next: Option<&str>) -> axum::Json<Value> {
-    axum::Json(json!({ "items": items, "next": next }))
+/// A page of rows as every endpoint gives it.
+pub(crate) fn list<R, C: ToString, T: for<'a> From<&'a R>>(page: Page<R, C>) -> axum::Json<List<T>> {
+    let next = page.next.map(|next| next.to_string());
+    axum::Json(List { items: page.items.iter().map(T::from).collect(), next })
+}
+
+/// An answer with this status.
+pub(crate) fn json(status: StatusCode, answer: &impl Serialize) -> Response {
+    json_response(status, serde_json::to_string(answer).unwrap_or_default())
 }
 
 /// An answer of JSON text.

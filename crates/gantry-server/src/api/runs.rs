@@ -2,15 +2,14 @@
 
 use super::query::{self, Part, Path, Query};
 use crate::error::ApiError;
+use crate::model::{Canceled, List, Run, RunQuery, RunTree};
 use crate::{App, Identity};
 use axum::Json;
 use axum::extract::State;
 use gantry_core::id::SessionId;
 use gantry_provider::BoxFuture;
 use gantry_runtime::ledger::{SessionFilter, SessionSummary};
-use gantry_runtime::ledger_view::{self, Branch};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use gantry_runtime::ledger_view::Branch;
 
 /// Operations that one tree shows, those of the runs below it included.
 const TREE_CALLS: u32 = 1000;
@@ -18,45 +17,35 @@ const TREE_CALLS: u32 = 1000;
 /// Runs that a tree shows below any one of its runs.
 const TREE_RUNS: u32 = 100;
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Filter {
-    project: Option<String>,
-    agent: Option<String>,
-    cursor: Option<String>,
-    limit: Option<u32>,
-}
-
 pub(super) async fn list(
     State(app): State<App>,
     who: Identity,
-    Query(filter): Query<Filter>,
-) -> Result<Json<Value>, ApiError> {
-    filter.project.as_deref().map(|name| who.check_project(name)).transpose()?;
-    let part = Part::new(filter.cursor.as_deref(), filter.limit)?;
+    Query(query): Query<RunQuery>,
+) -> Result<Json<List<Run>>, ApiError> {
+    query.project.as_deref().map(|name| who.check_project(name)).transpose()?;
+    let part = Part::new(query.cursor.as_deref(), query.limit)?;
     let filter = SessionFilter {
-        project: filter.project.map(Into::into),
+        project: query.project.map(Into::into),
         principal: who.sees(),
-        agent: filter.agent.map(Into::into),
+        agent: query.agent.map(Into::into),
         ..SessionFilter::default()
     };
     let store = app.projects.store();
     let fetch = |cursor, limit| store.sessions(SessionFilter { cursor, limit, ..filter.clone() });
     let keep = |run: &SessionSummary| who.reaches(&run.session.key.project);
     let page = query::gather(part, fetch, |run| run.session.id, |_| 0, keep).await?;
-    let items: Vec<Value> = page.items.iter().map(ledger_view::run).collect();
-    Ok(query::list(&items, page.next.map(|next| next.to_string()).as_deref()))
+    Ok(query::list(page))
 }
 
 pub(super) async fn show(
     State(app): State<App>,
     who: Identity,
     Path(id): Path<String>,
-) -> Result<Json<Value>, ApiError> {
+) -> Result<Json<RunTree>, ApiError> {
     let id = query::id(&id)?;
     let summary = visible(&app, &who, id).await?;
     let mut room = TREE_CALLS;
-    Ok(Json(ledger_view::tree(&branch(&app, summary, &mut room).await?)))
+    Ok(Json(RunTree::from(&branch(&app, summary, &mut room).await?)))
 }
 
 /// A run with all that is below it, as far as there is room for its calls. The depth is bounded by that of the agents.
@@ -88,11 +77,11 @@ pub(super) async fn cancel(
     State(app): State<App>,
     who: Identity,
     Path(id): Path<String>,
-) -> Result<Json<Value>, ApiError> {
+) -> Result<Json<Canceled>, ApiError> {
     let id = query::id(&id)?;
     visible(&app, &who, id).await?;
     let canceled = app.projects.cancel_session(id).await?;
-    Ok(Json(json!({ "id": id, "canceled": canceled })))
+    Ok(Json(Canceled { id: id.to_string(), canceled }))
 }
 
 /// A run that the sender may see; any other is answered as if it were not there.

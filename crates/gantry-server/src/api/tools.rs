@@ -2,6 +2,7 @@
 
 use super::query::{self, Query};
 use crate::error::ApiError;
+use crate::model::{ExplainQuery, Explained, ToolQuery};
 use crate::{App, Identity};
 use axum::Json;
 use axum::extract::State;
@@ -9,16 +10,6 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use gantry_core::format::Format;
 use gantry_core::{EntryPoint, raw};
-use serde::Deserialize;
-use serde_json::{Value, json};
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Tools {
-    project: Option<String>,
-    agent: Option<String>,
-    format: Option<String>,
-}
 
 /// The word for tools as Gantry lists them itself, with all that it knows of each.
 const OWN_FORMAT: &str = "json";
@@ -26,10 +17,10 @@ const OWN_FORMAT: &str = "json";
 pub(super) async fn list(
     State(app): State<App>,
     who: Identity,
-    Query(asked): Query<Tools>,
+    Query(query): Query<ToolQuery>,
 ) -> Result<Response, ApiError> {
-    let format = asked.format.as_deref().filter(|word| *word != OWN_FORMAT).map(named).transpose()?;
-    let context = query::context(&app, &who, asked.project.as_deref(), asked.agent.as_deref()).await?;
+    let format = query.format.as_deref().filter(|word| *word != OWN_FORMAT).map(named).transpose()?;
+    let context = query::context(&app, &who, query.project.as_deref(), query.agent.as_deref()).await?;
     let rt = &context.runtime;
     let session = rt.shared_session(who.caller(&rt.project, context.agent.clone()), door(&who)).await?;
     let items = match format {
@@ -52,26 +43,15 @@ pub(super) fn door(who: &Identity) -> EntryPoint {
     if who.owner { EntryPoint::Cli } else { EntryPoint::Http }
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Explain {
-    project: Option<String>,
-    tool: Option<String>,
-    agent: Option<String>,
-    /// How far below the first agent.
-    #[serde(default)]
-    depth: u32,
-}
-
 pub(super) async fn explain(
     State(app): State<App>,
     who: Identity,
-    Query(asked): Query<Explain>,
-) -> Result<Json<Value>, ApiError> {
+    Query(query): Query<ExplainQuery>,
+) -> Result<Json<Explained>, ApiError> {
     who.administers("explaining what others may use")?;
-    let context = query::context(&app, &who, asked.project.as_deref(), asked.agent.as_deref()).await?;
-    Ok(Json(match &asked.tool {
-        Some(tool) => json!(context.runtime.explain(tool, context.agent.as_deref(), asked.depth)),
-        None => json!({ "warnings": context.runtime.warnings() }),
+    let context = query::context(&app, &who, query.project.as_deref(), query.agent.as_deref()).await?;
+    Ok(Json(match &query.tool {
+        Some(tool) => Explained::Tool(context.runtime.explain(tool, context.agent.as_deref(), query.depth)),
+        None => Explained::Warnings { warnings: context.runtime.warnings() },
     }))
 }

@@ -1,7 +1,7 @@
 //! What the webhook is sent: the message and its signature, by the Standard Webhooks scheme.
 
 use crate::clock::iso;
-use crate::ledger_view::approval_within;
+use crate::ledger_view::Approval;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use gantry_core::{State, raw};
@@ -43,7 +43,7 @@ impl Message {
         let (kind, timestamp) = (kind(row.state)?, iso(at_us));
         let (decision_url, page) =
             (format!("/api/v1/approvals/{}/decision", row.id), page.map(|page| format!("{page}{}", row.id)));
-        let data = approval_within(&row, ARGUMENT_BYTES);
+        let data = Approval::within(&row, ARGUMENT_BYTES).to_json();
         let data = raw::with(&data, "decisionUrl", &json!(decision_url).to_string());
         let data = raw::with(&data, "page", &json!(page).to_string());
         let body = raw::with(&json!({ "type": kind, "timestamp": timestamp }).to_string(), "data", &data);

@@ -1,18 +1,16 @@
 //! What came of a call, for those who come back for it.
 
-use crate::api::query::{self, Path, Query, json_response};
+use crate::api::query::{self, Path, Query, json};
 use crate::api::waiting::Waiting;
 use crate::error::{ApiError, status};
+use crate::model::{CallRecord, CallReply, Wait};
 use crate::{App, Identity};
 use axum::extract::State;
 use axum::response::Response;
-use gantry_core::ErrorCode;
 use gantry_core::id::CallId;
+use gantry_core::{ErrorCode, ToolError};
 use gantry_runtime::ledger::{self, ApprovalRow, CallRow};
-use gantry_runtime::ledger_view;
 use http::StatusCode;
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
 
 /// A call as its reader may see it.
 enum Seen {
@@ -31,23 +29,17 @@ impl Seen {
     }
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(in crate::api) struct Patience {
-    wait: Option<u64>,
-}
-
 pub(in crate::api) async fn show(
     State(app): State<App>,
     who: Identity,
     Path(id): Path<String>,
-    Query(patience): Query<Patience>,
+    Query(query): Query<Wait>,
 ) -> Result<Response, ApiError> {
     let id: CallId = query::id(&id)?;
-    let mut waiting = Waiting::seconds(&app, &who, patience.wait)?;
+    let mut waiting = Waiting::seconds(&app, &who, query.wait)?;
     let seen = until_over(&app, &who, id, &mut waiting).await?;
     collect(&app, &who, &seen).await?;
-    Ok(json_response(StatusCode::OK, body(seen).to_string()))
+    Ok(json(StatusCode::OK, &reply(seen)))
 }
 
 /// The outcome of a call that is held, if there is one in time.
@@ -62,9 +54,9 @@ pub(super) async fn within(
         return Ok(None);
     }
     collect(app, who, &seen).await?;
-    let body = body(seen);
-    let code = body.pointer("/error/code").and_then(Value::as_str).and_then(ErrorCode::parse);
-    Ok(Some(json_response(code.map_or(StatusCode::OK, status), body.to_string())))
+    let reply = reply(seen);
+    let status = reply.error.as_ref().map_or(StatusCode::OK, |error| status(error.code));
+    Ok(Some(json(status, &reply)))
 }
 
 /// The call when it is over, or as it stands when the time is.
@@ -122,35 +114,42 @@ async fn collect(app: &App, who: &Identity, seen: &Seen) -> Result<(), ledger::E
     Ok(())
 }
 
-fn body(seen: Seen) -> Value {
+fn reply(seen: Seen) -> CallReply {
     let (row, approval) = match seen {
-        Seen::Queued(id) => return json!({ "ok": false, "id": id, "state": "EXECUTING" }),
+        Seen::Queued(id) => return unanswered(id),
         Seen::Recorded(row, approval) => (row, approval),
     };
-    let record = ledger_view::call(&row);
     // A kept reply is given as it was first given, with the record beside it.
     let kept = row.outcome.as_ref().and_then(|outcome| outcome.result.as_deref());
-    let kept = kept.and_then(|text| serde_json::from_str::<Map<String, Value>>(text).ok());
-    let mut body = kept.unwrap_or_else(|| from_record(&row, approval.as_deref()));
-    if let Some(approval) = approval {
-        body.insert("approvalId".into(), approval.id.to_string().into());
-    }
-    body.insert("record".into(), record);
-    body.into()
+    let kept = kept.and_then(|text| serde_json::from_str(text).ok());
+    let reply = kept.unwrap_or_else(|| from_record(&row, approval.as_deref()));
+    let approval_id = approval.map(|approval| approval.id).or(reply.approval_id);
+    CallReply { approval_id, record: Some(Box::new(CallRecord::from(&*row))), ..reply }
 }
 
-/// What can be said of a call of which no reply is kept.
-fn from_record(row: &CallRow, approval: Option<&ApprovalRow>) -> Map<String, Value> {
+/// A call that runs: nothing is known of it but its id.
+pub(super) fn unanswered(id: CallId) -> CallReply {
+    CallReply {
+        ok: false,
+        result: None,
+        error: None,
+        measured: None,
+        id,
+        state: ledger::State::Executing,
+        approval_id: None,
+        upstream: None,
+        record: None,
+    }
+}
+
+/// The reply to a call of which none is kept.
+fn from_record(row: &CallRow, approval: Option<&ApprovalRow>) -> CallReply {
     let outcome = row.outcome.as_ref();
     let failed = outcome.and_then(|outcome| Some((outcome.code.as_deref()?, outcome.message.as_deref())));
+    let failed = failed.and_then(|(code, message)| Some((ErrorCode::parse(code)?, message)));
     let waits = approval.filter(|_| row.state.is_waiting());
-    let waits = waits.map(|approval| (ErrorCode::ApprovalRequired.as_str(), Some(&*approval.details.reason)));
-    let mut body = Map::new();
-    body.insert("ok".into(), (row.state == ledger::State::CompletedSuccess).into());
-    body.insert("id".into(), json!(row.head.id));
-    body.insert("state".into(), row.state.as_str().into());
-    if let Some((code, message)) = waits.or(failed) {
-        body.insert("error".into(), json!({ "code": code, "message": message.unwrap_or_default() }));
-    }
-    body
+    let waits = waits.map(|approval| (ErrorCode::ApprovalRequired, Some(&*approval.details.reason)));
+    let error = waits.or(failed).map(|(code, message)| ToolError::new(code, message.unwrap_or_default()));
+    let ok = row.state == ledger::State::CompletedSuccess;
+    CallReply { ok, error, state: row.state, ..unanswered(row.head.id) }
 }

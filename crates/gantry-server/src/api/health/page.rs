@@ -124,9 +124,9 @@ fn server_row(server: &ProviderStatus, several: bool) -> String {
         escaped(&server.id),
         agent.unwrap_or_default(),
         project_cell(&server.project, several),
-        escaped(server.status),
+        escaped(&server.status),
         server.tools,
-        server.era.map_or_else(|| "—".to_owned(), escaped)
+        server.era.as_deref().map_or_else(|| "—".to_owned(), escaped)
     )
 }
 

@@ -1,15 +1,15 @@
-//! The key that somebody wants made, and what is wrong with it.
+//! Checks a request for a new key.
 
 use crate::App;
 use crate::auth::{RESERVED, now_us};
 use crate::error::ApiError;
+use crate::model::NewKey;
 use gantry_core::Role;
 use gantry_core::digest::Digest;
 use gantry_core::id::KeyId;
 use gantry_core::pattern::Pattern;
 use gantry_runtime::clock;
 use gantry_runtime::ledger::KeyRow;
-use serde::Deserialize;
 use std::sync::Arc;
 
 /// Characters of a key's name.
@@ -18,42 +18,29 @@ const NAME_CHARS: usize = 64;
 /// Entries of a key's lists.
 const ENTRIES: usize = 100;
 
-/// The body of `POST /api/v1/keys`.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct NewKey {
-    name: String,
-    role: Role,
-    projects: Option<Vec<Arc<str>>>,
-    agent: Option<Arc<str>>,
-    tools: Option<Vec<Arc<str>>>,
-    expires_at: Option<String>,
-    expires_in: Option<String>,
+/// The row of the store, if the key makes sense.
+pub(super) fn row(new: NewKey, app: &App, id: KeyId, secret: Digest) -> Result<KeyRow, ApiError> {
+    let created_us = now_us();
+    new.check_name()?;
+    new.check_limits()?;
+    new.check_places(app)?;
+    let expires_us = new.expiry(created_us)?;
+    let NewKey { name, role, projects, agent, tools, .. } = new;
+    Ok(KeyRow {
+        id,
+        name: name.into(),
+        secret,
+        role,
+        projects,
+        agent,
+        tools,
+        created_us,
+        expires_us,
+        revoked_us: None,
+    })
 }
 
 impl NewKey {
-    /// The row of the store, if the key makes sense.
-    pub(super) fn row(self, app: &App, id: KeyId, secret: Digest) -> Result<KeyRow, ApiError> {
-        let created_us = now_us();
-        self.check_name()?;
-        self.check_limits()?;
-        self.check_places(app)?;
-        let expires_us = self.expiry(created_us)?;
-        let Self { name, role, projects, agent, tools, .. } = self;
-        Ok(KeyRow {
-            id,
-            name: name.into(),
-            secret,
-            role,
-            projects,
-            agent,
-            tools,
-            created_us,
-            expires_us,
-            revoked_us: None,
-        })
-    }
-
     fn check_name(&self) -> Result<(), ApiError> {
         let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
         if self.name.is_empty() || self.name.len() > NAME_CHARS || !self.name.bytes().all(plain) {
@@ -88,7 +75,7 @@ impl NewKey {
         Ok(())
     }
 
-    /// A key for a project or an agent that is not there would be a mistake that nobody notices.
+    /// Refuses a key for a project or an agent that does not exist, which would go unnoticed.
     fn check_places(&self, app: &App) -> Result<(), ApiError> {
         let known = app.projects.names();
         if let Some(missing) = self.projects.iter().flatten().find(|name| !known.contains(name)) {
