@@ -21,6 +21,18 @@ pub enum HealthStatus {
     Off,
 }
 
+impl HealthStatus {
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Green => "green",
+            Self::Yellow => "yellow",
+            Self::Red => "red",
+            Self::Off => "off",
+        }
+    }
+}
+
 /// A server as `GET /api/v1/servers` lists it.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

@@ -1,8 +1,8 @@
-//! What `gantry doctor` says of REST services: which are switched off and why, and what becomes of each API's document.
+//! The checks of `gantry doctor` on REST services: which are switched off and why, and what each API's document gives.
 
-use super::{Check, bad, good, odd, of};
+use super::{Check, error, ok, warning, with_project};
 use crate::commands::openapi::read_api;
-use crate::config::{Project, RestTool};
+use crate::config::{Loaded, Project, RestTool};
 use crate::wiring;
 use gantry_rest::openapi::Scheme;
 use gantry_rest::{ApiOptions, ImportedApi, fits};
@@ -11,8 +11,14 @@ use gantry_upstream::options::DisabledReason;
 const TOOL: &str = "rest tool";
 const API: &str = "openapi";
 
-/// Why services of a project are switched off although somebody wants them, in the words of the configuration's warnings.
-pub(super) fn reasons(project: &Project) -> impl Iterator<Item = &str> {
+/// The warnings of the configuration, without those about services that the checks below report.
+pub(super) fn other_warnings(loaded: &Loaded) -> impl Iterator<Item = &String> {
+    let reasons: Vec<&str> = loaded.config.all().flat_map(|(_, project)| reasons(project)).collect();
+    loaded.warnings.iter().filter(move |text| !reasons.iter().any(|reason| text.ends_with(reason)))
+}
+
+/// Why services of a project are switched off although the configuration wants them.
+fn reasons(project: &Project) -> impl Iterator<Item = &str> {
     let tools = project.rest.tools.values().map(|tool| &tool.off);
     let apis = project.rest.apis.values().map(|api| &api.off);
     tools.chain(apis).filter_map(|off| match off {
@@ -21,8 +27,8 @@ pub(super) fn reasons(project: &Project) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The checks of a project. Documents are read here and now, whatever a running Gantry has read.
-pub(super) async fn examine(name: &str, project: &Project) -> Vec<Check> {
+/// The checks of a project. The documents are read now; a running Gantry may have read older ones.
+pub(super) async fn check(name: &str, project: &Project) -> Vec<Check> {
     let mut checks = tools(name, project);
     for (id, api) in &project.rest.apis {
         match &api.off {
@@ -43,7 +49,7 @@ fn tools(name: &str, project: &Project) -> Vec<Check> {
     let on = project.rest.tools.values().filter(|tool| !is_off(tool)).count();
     let mut checks = Vec::new();
     if on > 0 {
-        checks.push(good(TOOL, of(name, &format!("{on} configured"))));
+        checks.push(ok(TOOL, with_project(name, &format!("{on} configured"))));
     }
     for (id, tool) in &project.rest.tools {
         if let Some(off) = &tool.off {
@@ -55,11 +61,12 @@ fn tools(name: &str, project: &Project) -> Vec<Check> {
 
 fn switched_off(what: &'static str, project: &str, id: &str, off: &DisabledReason) -> Check {
     match off {
-        DisabledReason::Disabled => {
-            good(what, of(project, &format!("{id} is switched off by its configuration (enabled: false)")))
-        }
+        DisabledReason::Disabled => ok(
+            what,
+            with_project(project, &format!("{id} is switched off by its configuration (enabled: false)")),
+        ),
         DisabledReason::Unusable(reason) => {
-            bad(what, of(project, &format!("{id} is switched off: {reason}")))
+            error(what, with_project(project, &format!("{id} is switched off: {reason}")))
         }
     }
 }
@@ -70,26 +77,26 @@ fn api_check(project: &str, options: &ApiOptions, found: Result<ImportedApi, Str
         Ok(api) => api,
         Err(reason) => {
             let found = format!("{id}: the document cannot be used: {reason}");
-            return bad(API, of(project, &found));
+            return error(API, with_project(project, &found));
         }
     };
     let import = &api.import;
     let mut words = vec![format!("{id}: {} tools of {} operations", import.operations.len(), import.total)];
     if import.filtered > 0 {
-        words.push(format!("{} left out by choice", import.filtered));
+        words.push(format!("{} left out by the options", import.filtered));
     }
-    let mut is_odd = import.operations.is_empty();
+    let mut is_suspicious = import.operations.is_empty();
     if !import.skipped.is_empty() {
-        is_odd = true;
+        is_suspicious = true;
         words.push(format!("{} skipped (gantry openapi inspect {id} --skipped)", import.skipped.len()));
     }
     let bare = without_credentials(&api, options);
     if !bare.is_empty() {
-        is_odd = true;
+        is_suspicious = true;
         words.push(format!("no credentials for {}", bare.join(", ")));
     }
-    let words = of(project, &words.join("; "));
-    if is_odd { odd(API, words) } else { good(API, words) }
+    let words = with_project(project, &words.join("; "));
+    if is_suspicious { warning(API, words) } else { ok(API, words) }
 }
 
 /// The schemes that operations need and nothing that fits is configured for. An operation that has what one way needs needs no other.
