@@ -1,14 +1,14 @@
 //! Events: what happened, said once. Emitting one writes the log line, counts the metric and feeds the stream, so the
 //! three cannot drift apart. (The ledger is not telemetry: the record stage writes it.)
 
-use crate::clock;
+use crate::clock::{self, Timestamp};
 use crate::metrics::Metrics;
 use gantry_core::State;
 use gantry_core::id::{ApprovalId, CallId, SessionId};
 use gantry_core::truncate::truncate;
 use gantry_store::ApprovalRow;
 use schemars::JsonSchema;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -108,7 +108,7 @@ struct HeldCall<'a> {
     decided_by: Option<&'a str>,
     /// Why it was decided or ended like this.
     #[serde(skip_serializing_if = "Option::is_none")]
-    message: Option<&'a str>,
+    why: Option<&'a str>,
 }
 
 fn approval_fields<S: Serializer>(row: &ApprovalRow, serializer: S) -> Result<S::Ok, S::Error> {
@@ -123,7 +123,7 @@ fn approval_fields<S: Serializer>(row: &ApprovalRow, serializer: S) -> Result<S:
         agent_path: &row.details.agent_path,
         reason: &row.details.reason,
         decided_by: decision.map(|decision| &*decision.by),
-        message: reason.or(row.message.as_deref()),
+        why: reason.or(row.message.as_deref()),
     };
     held.serialize(serializer)
 }
@@ -162,60 +162,118 @@ pub struct Finished {
 }
 
 /// An event with its place in time.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone)]
 pub struct Event {
     /// Its number in this process.
     pub seq: u64,
     /// When it happened.
-    #[serde(serialize_with = "as_iso", rename = "at")]
-    #[schemars(with = "clock::Timestamp")]
     pub at_us: i64,
     /// The project that it is about, if it is about one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub project: Option<Arc<str>>,
     /// The identity that it is about; an event without one is for administrators.
-    #[serde(skip)]
     pub principal: Option<Arc<str>>,
     /// What happened.
-    #[serde(flatten)]
     pub kind: EventKind,
 }
 
-fn as_iso<S: Serializer>(us: &i64, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(&clock::iso(*us))
+/// What every event has, whatever its type.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct EventLine {
+    /// Its number in the process.
+    pub seq: u64,
+    /// When it happened.
+    pub at: Timestamp,
+    /// The project that it is about, if it is about one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<Arc<str>>,
+    /// The event as the log has it, in one line.
+    pub message: String,
+}
+
+/// An event as the stream has it.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Event")]
+pub struct EventView<'a> {
+    /// Its place in time, and its log line.
+    #[serde(flatten)]
+    pub line: EventLine,
+    /// What happened.
+    #[serde(flatten)]
+    pub kind: &'a EventKind,
+}
+
+impl<'a> From<&'a Event> for EventView<'a> {
+    fn from(event: &'a Event) -> Self {
+        let project = event.project.clone();
+        let message = event.kind.message(project.as_deref());
+        let line = EventLine { seq: event.seq, at: Timestamp(event.at_us), project, message };
+        Self { line, kind: &event.kind }
+    }
+}
+
+impl Serialize for Event {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        EventView::from(self).serialize(serializer)
+    }
 }
 
 impl EventKind {
-    /// Writes the log line; `error` is for what an operator has to mend. The lines of calls and of frames have shapes that are
-    /// promised, and that of calls left open by a crash says what to do; all others are the type of the event and its fields.
+    /// Writes the log line; `error` is for what an operator has to mend.
     fn log(&self, project: Option<&str>) {
+        match self {
+            Self::ToolStarted { .. } => tracing::debug!(target: "gantry::tool", "{}", self.text(project)),
+            Self::ToolFinished(finished) if finished.status == "ok" => {
+                tracing::debug!(target: "gantry::tool", "{}", self.text(project));
+            }
+            Self::ToolFinished(_) => tracing::warn!(target: "gantry::tool", "{}", self.text(project)),
+            Self::McpFrame { .. } => tracing::info!(target: "gantry::trace", "{}", self.text(project)),
+            Self::AgentSwitchFailed { .. } | Self::ConfigurationRefused { .. } => {
+                tracing::error!("{}", self.text(project));
+            }
+            Self::CallsRecovered { .. } | Self::ServerDown { .. } | Self::Teardown { forced: true, .. } => {
+                tracing::warn!("{}", self.text(project));
+            }
+            Self::SessionOpened { .. }
+            | Self::SessionClosed { .. }
+            | Self::OutputStored { .. }
+            | Self::RequestAnswered { .. } => tracing::debug!("{}", self.text(project)),
+            Self::SessionCanceled { .. }
+            | Self::Approval(_)
+            | Self::ServerUp { .. }
+            | Self::ToolsChanged { .. }
+            | Self::AgentSwitchStarted { .. }
+            | Self::Teardown { .. }
+            | Self::TeardownFinished { .. }
+            | Self::Build { .. }
+            | Self::AgentSwitchFinished { .. }
+            | Self::ConfigurationApplied { .. } => tracing::info!("{}", self.text(project)),
+        }
+    }
+
+    /// The log line of the event, in one line.
+    #[must_use]
+    pub fn message(&self, project: Option<&str>) -> String {
+        one_line(truncate(&self.text(project), LINE_BYTES))
+    }
+
+    /// The text of the log line. Those of calls and of frames have shapes that are promised, and that of calls left open by a
+    /// crash says what to do; all others are the type of the event and its fields.
+    fn text(&self, project: Option<&str>) -> String {
         if let Self::ToolStarted { tool, parameters, .. } = self {
-            tracing::debug!(target: "gantry::tool", "tool request → {tool}\n    parameters: {parameters}");
+            format!("tool request → {tool}\n    parameters: {parameters}")
         } else if let Self::ToolFinished(finished) = self {
-            finished.log();
+            finished.text()
         } else if let Self::CallsRecovered { calls } = self {
-            tracing::warn!(
+            format!(
                 "{} calls of a process that died are open; whether they took effect is unknown, see gantry audit \
                  --state OUTCOME_UNKNOWN",
                 calls.len()
-            );
+            )
         } else if let Self::McpFrame { server, sent, text } = self {
             let arrow = if *sent { "→" } else { "←" };
-            tracing::info!(target: "gantry::trace", "{server} {arrow} {}", one_line(text));
-        } else if matches!(self, Self::AgentSwitchFailed { .. } | Self::ConfigurationRefused { .. }) {
-            tracing::error!("{}", self.line(project));
-        } else if matches!(self, Self::ServerDown { .. } | Self::Teardown { forced: true, .. }) {
-            tracing::warn!("{}", self.line(project));
-        } else if matches!(
-            self,
-            Self::SessionOpened { .. }
-                | Self::SessionClosed { .. }
-                | Self::OutputStored { .. }
-                | Self::RequestAnswered { .. }
-        ) {
-            tracing::debug!("{}", self.line(project));
+            format!("{server} {arrow} {}", one_line(text))
         } else {
-            tracing::info!("{}", self.line(project));
+            self.line(project)
         }
     }
 
@@ -244,20 +302,15 @@ impl EventKind {
 }
 
 impl Finished {
-    fn log(&self) {
+    fn text(&self) -> String {
         let Self { tool, latency_ms, characters_out, .. } = self;
         if self.status == "ok" {
-            tracing::debug!(
-                target: "gantry::tool",
+            return format!(
                 "tool response ← {tool}\n    latency: {latency_ms}ms, output: {characters_out} chars, status: ok"
             );
-        } else {
-            let (tool, error) = (one_line(tool), one_line(self.error.as_deref().unwrap_or_default()));
-            tracing::warn!(
-                target: "gantry::tool",
-                "tool response ← {tool}\n    latency: {latency_ms}ms, status: failed, error: {error}"
-            );
         }
+        let (tool, error) = (one_line(tool), one_line(self.error.as_deref().unwrap_or_default()));
+        format!("tool response ← {tool}\n    latency: {latency_ms}ms, status: failed, error: {error}")
     }
 }
 

@@ -13,7 +13,7 @@ pub use gantry_provider::{
     HealthStatus, PinDiff as LockDiff, ProviderStatus as Server, ReplicaStatus as Replica,
 };
 pub use gantry_runtime::clock::Timestamp;
-pub use gantry_runtime::event::{Event, EventKind};
+pub use gantry_runtime::event::{EventKind, EventLine, EventView as Event};
 pub use gantry_runtime::ledger::Scope;
 pub use gantry_runtime::ledger_view::{
     Accounting, Approval, ApprovalCaller, CallRecord, Decided, Operation, OperationRequest,

@@ -2,7 +2,7 @@
 
 use super::query::{self, Query};
 use crate::error::ApiError;
-use crate::model::EventQuery;
+use crate::model::{EventQuery, Missed};
 use crate::places::Place;
 use crate::{App, Identity};
 use axum::extract::State;
@@ -50,7 +50,8 @@ fn following(
                 Ok(event) => filter.told(&event),
                 // A reader that is too slow is told what it missed, and goes on.
                 Err(RecvError::Lagged(missed)) => {
-                    let data = format!("{{\"missed\":{missed}}}");
+                    let message = format!("{missed} events were not read in time and are missing");
+                    let data = serde_json::to_string(&Missed { missed, message }).unwrap_or_default();
                     Some(sse::Event::default().event("missed").data(data))
                 }
                 Err(RecvError::Closed) => return None,

@@ -241,17 +241,10 @@ pub struct Health {
     pub reason: Option<String>,
 }
 
-/// What every event has, whatever its type: enough to print it.
+/// How many events a reader has missed because it was too slow.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct EventLine {
-    /// Its number in the process.
-    pub seq: u64,
-    pub at: Timestamp,
-    #[serde(rename = "type")]
-    pub kind: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub project: Option<Arc<str>>,
-    /// The event as a log line.
-    #[serde(default)]
+pub struct Missed {
+    pub missed: u64,
+    /// The same in words.
     pub message: String,
 }
