@@ -1,6 +1,5 @@
 //! The commands, one file each.
 
-mod absent;
 mod agents;
 mod approvals;
 mod arguments;
@@ -18,6 +17,7 @@ mod runs;
 mod serve;
 mod servers;
 mod tools;
+mod unavailable_servers;
 
 use crate::Extra;
 use crate::cli::{Cli, Command};

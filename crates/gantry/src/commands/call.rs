@@ -4,7 +4,7 @@ mod held;
 
 use crate::cli::Call;
 use crate::client::{ApiClient, CommandContext, Scope};
-use crate::commands::{absent, arguments, reply};
+use crate::commands::{arguments, reply, unavailable_servers};
 use crate::exit::Outcome;
 use crate::signals::Signals;
 use crate::term;
@@ -65,7 +65,8 @@ async fn called(
     };
     let done = reply::show(&answer, json);
     if answer.body.pointer("/error/code").and_then(Value::as_str) == Some("TOOL_NOT_FOUND") {
-        absent::tell_of(client, call.caller.project.name(), &call.tool, unprefixed).await?;
+        unavailable_servers::warn_possible_owner(client, call.caller.project.name(), &call.tool, unprefixed)
+            .await?;
     }
     Ok(done)
 }

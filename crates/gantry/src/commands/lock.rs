@@ -7,7 +7,7 @@ mod shown;
 
 use crate::cli::{LockAction, ProjectArg};
 use crate::client::{ApiClient, CommandContext, Scope, query};
-use crate::commands::absent::Absent;
+use crate::commands::unavailable_servers::UnavailableServer;
 use crate::commands::{in_project, typed};
 use crate::exit::{Outcome, UsageError};
 use crate::term;
@@ -130,7 +130,7 @@ impl Lock<'_> {
 
     /// Names the servers whose definitions could not be seen when all were to be pinned.
     async fn tell_untouched(&self) -> anyhow::Result<()> {
-        for server in Absent::all(self.client, self.project).await? {
+        for server in UnavailableServer::list(self.client, self.project).await? {
             let id = term::sanitize(&server.id);
             term::eprint(&format!("{id} {}; what is pinned of it stays as it is.", server.is));
         }
@@ -140,7 +140,7 @@ impl Lock<'_> {
     async fn compare(&self, server: Option<&str>, json: bool) -> anyhow::Result<Outcome> {
         let pins = &self.pins;
         let found = Seen::of(self, server, None).await?.items;
-        let mut unseen = Absent::all(self.client, self.project).await?;
+        let mut unseen = UnavailableServer::list(self.client, self.project).await?;
         // What its configuration switches off offers nothing that could differ, unless it is pinned or was asked for.
         unseen.retain(|absent| match server {
             Some(id) => id == absent.id,
@@ -166,8 +166,9 @@ impl Lock<'_> {
         if found.is_empty() && !json && unseen.is_empty() {
             term::eprint("The definitions are as they are pinned.");
         }
-        let is_missed =
-            |absent: &Absent| server.is_some() || (pins.has_server(&absent.id) && !absent.is_deliberate);
+        let is_missed = |absent: &UnavailableServer| {
+            server.is_some() || (pins.has_server(&absent.id) && !absent.is_deliberate)
+        };
         Ok(if found.is_empty() && !unseen.iter().any(is_missed) {
             Outcome::Success
         } else {

@@ -8,7 +8,7 @@ use gantry_core::raw;
 use serde_json::{Value, json};
 
 /// What `GET /api/v1/calls/{id}` says of a call that is over, as the call itself would have been answered.
-pub(super) fn settled(answer: ApiResponse) -> ApiResponse {
+pub(super) fn reply_from_record(answer: ApiResponse) -> ApiResponse {
     if answer.body.get("ok").is_some() {
         let text = raw::without(&answer.text, |name| name == "record");
         return ApiResponse { text, ..answer };
@@ -43,7 +43,7 @@ pub(super) fn show(answer: &ApiResponse, as_json: bool) -> Outcome {
         }
         return Outcome::Success;
     }
-    complain(answer);
+    print_error(answer);
     Outcome::Failure
 }
 
@@ -53,7 +53,7 @@ pub(super) fn is_ok(answer: &ApiResponse) -> bool {
 }
 
 /// Says why a call came to nothing.
-pub(super) fn complain(answer: &ApiResponse) {
+pub(super) fn print_error(answer: &ApiResponse) {
     let text = |pointer: &str| answer.body.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let (message, state) = (term::sanitize(text("/error/message")), text("/state"));
     // Denied, expired, canceled and unknown are never to be taken for one another.

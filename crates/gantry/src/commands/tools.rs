@@ -2,7 +2,7 @@
 
 use crate::cli::{CallerArgs, Format};
 use crate::client::{ApiClient, CommandContext, Scope, query};
-use crate::commands::absent;
+use crate::commands::unavailable_servers::warn_unavailable;
 use crate::exit::Outcome;
 use crate::term;
 use anyhow::Context as _;
@@ -21,7 +21,7 @@ pub(super) async fn run(
     let work = async |client: &ApiClient| {
         client.wait_until_ready().await;
         print_tools(client, project, caller.agent.as_deref(), format).await?;
-        absent::tell_all(client, project).await?;
+        warn_unavailable(client, project).await?;
         Ok(Outcome::Success)
     };
     context.with_client(Scope::Project(project), work).await

@@ -76,7 +76,7 @@ async fn ended(
     as_json: bool,
 ) -> anyhow::Result<Outcome> {
     let answer = match followed {
-        Followed::Over(answer) => reply::settled(answer),
+        Followed::Over(answer) => reply::reply_from_record(answer),
         Followed::Asked => {
             let again = Item::pending_of(client, item.call()).await?;
             let id = again.as_ref().map_or("a new request", Item::id);

@@ -54,7 +54,7 @@ pub(super) async fn go_on(
     let named = (text(&answer, "/id"), text(&answer, "/approvalId"));
     let followed = follow(client, named, until, &mut keyboard).await?;
     match followed {
-        Followed::Over(over) => Ok(After::Over(reply::settled(over))),
+        Followed::Over(over) => Ok(After::Over(reply::reply_from_record(over))),
         Followed::Late | Followed::Interrupted | Followed::Asked => left(client, answer).await,
     }
 }
@@ -86,7 +86,7 @@ async fn asked(client: &ApiClient, answer: ApiResponse) -> anyhow::Result<After>
             }
         }
         match follow(client, (&call, &id), Until { time: None, decided: false }, &mut keyboard).await? {
-            Followed::Over(over) => return Ok(After::Over(reply::settled(over))),
+            Followed::Over(over) => return Ok(After::Over(reply::reply_from_record(over))),
             Followed::Asked => {}
             Followed::Late | Followed::Interrupted => {
                 let still =
@@ -111,7 +111,7 @@ async fn left(client: &ApiClient, answer: ApiResponse) -> anyhow::Result<After> 
 
 /// Says that a call waits, and what can be done about it.
 async fn say_how(client: &ApiClient, answer: &ApiResponse, pending: bool) -> anyhow::Result<()> {
-    reply::complain(answer);
+    reply::print_error(answer);
     let id = text(answer, "/approvalId");
     term::eprint(&format!("hint: {}", later(client, id, pending).await?));
     term::eprint(&if pending {

@@ -4,8 +4,8 @@ use super::shown::{self, definitions};
 use super::{Lock, Seen, items, text};
 use crate::cli::Accept;
 use crate::client::query;
-use crate::commands::absent::Absent;
 use crate::commands::typed;
+use crate::commands::unavailable_servers::UnavailableServer;
 use crate::exit::{Outcome, UsageError};
 use crate::term;
 use anyhow::Context as _;
@@ -76,7 +76,7 @@ async fn known(lock: &Lock<'_>) -> anyhow::Result<BTreeSet<String>> {
 /// Nothing is different: because all is as it is pinned, or because what was named cannot be seen or is not there.
 async fn nothing(lock: &Lock<'_>, meant: &Meant, json: bool) -> anyhow::Result<Outcome> {
     if let Some(server) = &meant.server {
-        let absent = Absent::all(lock.client, lock.project).await?;
+        let absent = UnavailableServer::list(lock.client, lock.project).await?;
         if let Some(absent) = absent.into_iter().find(|absent| absent.id == *server) {
             let (id, typed) = (term::sanitize(server), typed(server, lock.project));
             term::eprint(&format!(

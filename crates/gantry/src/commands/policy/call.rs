@@ -2,7 +2,8 @@
 
 use crate::cli::TestPolicy;
 use crate::client::{ApiClient, CommandContext, Scope};
-use crate::commands::{absent, arguments};
+use crate::commands::arguments;
+use crate::commands::unavailable_servers::warn_unavailable;
 use crate::config::MAIN_PROJECT;
 use crate::exit::Outcome;
 use crate::term;
@@ -28,7 +29,7 @@ pub(super) async fn run(context: CommandContext, tool: &str, args: &TestPolicy) 
             describe(tool, &result).iter().for_each(|line| term::print(&term::sanitize(line)));
         }
         if result.error.as_ref().is_some_and(|error| error.code == ErrorCode::ToolNotFound) {
-            absent::tell_all(client, project).await?;
+            warn_unavailable(client, project).await?;
         }
         Ok(if result.outcome == PolicyOutcome::Allowed { Outcome::Success } else { Outcome::Failure })
     };

@@ -7,7 +7,7 @@ use gantry_core::names::sanitised;
 use serde_json::Value;
 
 /// A server that cannot be used now.
-pub(super) struct Absent {
+pub(super) struct UnavailableServer {
     pub(super) id: String,
     project: String,
     /// Why not, as the end of a sentence: `is down`.
@@ -16,9 +16,9 @@ pub(super) struct Absent {
     pub(super) is_deliberate: bool,
 }
 
-impl Absent {
+impl UnavailableServer {
     /// Every server of a project that cannot be used now.
-    pub(super) async fn all(client: &ApiClient, project: &str) -> anyhow::Result<Vec<Self>> {
+    pub(super) async fn list(client: &ApiClient, project: &str) -> anyhow::Result<Vec<Self>> {
         let path = format!("/api/v1/servers{}", query(&[("project", Some(project))]));
         let body = client.get::<Value>(&path).await?;
         let servers = body.get("items").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
@@ -56,21 +56,21 @@ impl Absent {
 }
 
 /// Names the servers whose tools are missing in a list.
-pub(super) async fn tell_all(client: &ApiClient, project: &str) -> anyhow::Result<()> {
-    let absent = Absent::all(client, project).await?;
+pub(super) async fn warn_unavailable(client: &ApiClient, project: &str) -> anyhow::Result<()> {
+    let absent = UnavailableServer::list(client, project).await?;
     absent.iter().filter(|server| !server.is_deliberate).for_each(|server| server.tell(&server.id));
     Ok(())
 }
 
 /// Names the servers that may be why a tool was not found: the one that its name begins with, or any of those whose
 /// tools have their names unchanged.
-pub(super) async fn tell_of(
+pub(super) async fn warn_possible_owner(
     client: &ApiClient,
     project: &str,
     tool: &str,
     unprefixed: &[String],
 ) -> anyhow::Result<()> {
-    let absent = Absent::all(client, project).await?;
+    let absent = UnavailableServer::list(client, project).await?;
     let meant = absent.iter().filter(|server| server.would_have(tool) || unprefixed.contains(&server.id));
     meant.for_each(|server| server.tell(tool));
     Ok(())
