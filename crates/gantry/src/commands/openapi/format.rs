@@ -2,6 +2,7 @@
 
 use super::SpecSource;
 use super::import_report::{ImportReport, SchemeReport, ToolPreview};
+use crate::commands::yaml_key;
 use crate::term::{self, plural, thousands};
 use gantry_rest::openapi::{KeyPlace, Scheme, SkippedOperation};
 use std::collections::BTreeMap;
@@ -109,8 +110,8 @@ fn describe(scheme: &Scheme) -> String {
 /// The entry that gives these tools. Its texts are quoted as JSON, which is YAML, and a `$` in them is no variable.
 fn config_snippet(source: &SpecSource) -> String {
     let text = |text: &str| serde_json::Value::from(text.replace("${", "$${")).to_string();
-    let mut snippet =
-        format!("openapiSpecs:\n  {}:\n    spec: {}", text(&source.options.id), text(&source.typed));
+    let (id, spec) = (yaml_key(&source.options.id), text(&source.typed));
+    let mut snippet = format!("openapiSpecs:\n  {id}:\n    spec: {spec}");
     if let Some(url) = &source.options.base_url {
         snippet.push_str(&format!("\n    baseUrl: {}", text(url.as_str())));
     }
