@@ -173,7 +173,7 @@ async fn explain(context: CommandContext, what: &str, args: &Doctor) -> anyhow::
         let servers = servers::list(client, project).await?;
         let server = servers::find(&servers, what, args.agent.as_deref());
         if let Some(server) = server.filter(|_| !explanation.visible) {
-            let severity = servers::explain(server, client.is_remote(), json);
+            let severity = servers::explain(client, server, json);
             return Ok(if severity == Severity::Error { Outcome::Failure } else { Outcome::Success });
         }
         if json {

@@ -7,6 +7,7 @@ use crate::term;
 use anyhow::Context as _;
 use bytes::Bytes;
 use gantry_core::ErrorCode;
+use gantry_core::invisible::escape_invisible;
 use gantry_egress::LocalServer;
 use gantry_runtime::event::Finished;
 use gantry_server::model::{CallRecord, Event, EventKind, EventLine, Missed};
@@ -59,7 +60,7 @@ async fn stream(server: &LocalServer, args: &Events, json: bool) -> anyhow::Resu
 
 fn print_event(data: &str, json: bool) -> anyhow::Result<()> {
     if json {
-        term::print(data);
+        term::print(&escape_invisible(data));
     } else if let Ok(Missed { message, .. }) = serde_json::from_str(data) {
         term::print(&term::sanitize(&message));
     } else {
@@ -86,7 +87,7 @@ async fn recorded(client: &ApiClient, args: &Events, json: bool) -> anyhow::Resu
         let project = Some(call.project.clone());
         let line = EventLine { seq, at, message: kind.message(project.as_deref()), project };
         if json {
-            term::print(&serde_json::to_string(&Event { line, kind: &kind })?);
+            term::print(&escape_invisible(&serde_json::to_string(&Event { line, kind: &kind })?));
         } else {
             print_line(&line);
         }

@@ -66,9 +66,10 @@ struct Report<'a> {
 }
 
 /// Prints everything about one server.
-pub(super) fn explain(server: &Server, is_remote: bool, json: bool) -> Severity {
+pub(super) fn explain(client: &ApiClient, server: &Server, json: bool) -> Severity {
     let severity = severity(server);
-    let advice: Vec<String> = warnings(server).into_iter().chain(next_step(server, is_remote)).collect();
+    let next_step = next_step(server, client.is_remote());
+    let advice: Vec<String> = warnings(server).into_iter().chain(next_step).collect();
     if json {
         term::print_json(&Report { server, severity, advice });
         return severity;

@@ -97,7 +97,7 @@ fn obs_3_the_audit_trail_proves_itself_whole() {
     let home = used();
     let ran = run(&home, &["audit", "verify"]);
     assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
-    assert!(ran.stdout.starts_with("The audit trail is whole: "), "{ran:?}");
+    assert!(ran.stdout.starts_with("The audit log is intact: "), "{ran:?}");
     let report = run(&home, &["audit", "verify", "--json"]).json();
     assert_eq!((&report["ok"], &report["firstBad"]), (&json!(true), &json!(null)));
     assert!(report["entries"].as_u64().unwrap() >= 3, "{report}");
@@ -187,7 +187,11 @@ fn obs_2_events_without_a_server_are_what_the_ledger_remembers() {
         "what waits has not finished"
     );
     let shown = run(&home, &["events"]).stdout;
-    assert!(shown.lines().nth(1).unwrap().contains("read_file failed FILE_NOT_FOUND"), "{shown}");
+    assert!(
+        shown.lines().nth(1).unwrap().contains("tool response ← read_file")
+            && shown.contains("FILE_NOT_FOUND"),
+        "{shown}"
+    );
     let follow = run(&home, &["events", "--follow"]);
     assert!(follow.code == 2 && follow.stderr.contains("gantry serve"), "{follow:?}");
 }
