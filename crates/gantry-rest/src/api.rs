@@ -4,6 +4,7 @@
 //! configuration; the files of documents are part of that. A document from the web is read once.
 
 pub(crate) mod request;
+mod status;
 
 use super::auth;
 use super::client::{self, RestClient};
@@ -20,8 +21,9 @@ use gantry_core::tool::{Origin, ToolSpec};
 use gantry_core::{CallFailure, Effect, ErrorCode, Permit, Tool, ToolError};
 use gantry_egress::{FollowError, Followed, OutboundRequest};
 use gantry_provider::redact::Redactor;
-use gantry_provider::{BoxFuture, CallContext, Provider, RawOutput, task};
+use gantry_provider::{BoxFuture, CallContext, Provider, ProviderStatus, RawOutput, task};
 use http::StatusCode;
+use status::LastRead;
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
@@ -58,6 +60,7 @@ struct Shared {
     import_options: ImportOptions,
     client: Arc<RestClient>,
     loaded: ArcSwapOption<ImportedApi>,
+    last_read: LastRead,
     version: watch::Sender<u64>,
     tokens: Tokens,
     secrets: Redactor,
@@ -132,6 +135,7 @@ impl Api {
             import_options,
             client: Arc::clone(client),
             loaded: ArcSwapOption::empty(),
+            last_read: LastRead::default(),
             version: watch::Sender::new(0),
             tokens: Tokens::new(client),
             secrets,
@@ -211,8 +215,14 @@ impl Shared {
         }
     }
 
-    /// Reads the document once.
+    /// Reads the document once, and notes how that ended.
     async fn read(&self) -> Result<(), String> {
+        let outcome = self.read_once().await;
+        self.last_read.note(&outcome);
+        outcome
+    }
+
+    async fn read_once(&self) -> Result<(), String> {
         let (options, import_options) = (Arc::clone(&self.options), self.import_options.clone());
         let loaded = ImportedApi::read(options, import_options, &self.client).await?;
         self.log(&loaded.import);
@@ -402,6 +412,10 @@ impl Provider for Api {
             SpecPlace::File(_) => Box::pin(self.shared.read_files()),
             SpecPlace::Url(_) => Box::pin(self.fetch()),
         }
+    }
+
+    fn service_status(&self) -> Option<ProviderStatus> {
+        Some(self.status())
     }
 
     fn instructions(&self) -> Option<String> {

@@ -95,6 +95,7 @@ pub enum EventKind {
 /// How a held call stands.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "ApprovalEvent")]
 struct HeldCall<'a> {
     approval: ApprovalId,
     call: CallId,
@@ -131,6 +132,7 @@ fn approval_fields<S: Serializer>(row: &ApprovalRow, serializer: S) -> Result<S:
 /// How a call ended.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "FinishedEvent")]
 pub struct Finished {
     /// The call.
     pub call: CallId,

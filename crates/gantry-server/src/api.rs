@@ -10,16 +10,17 @@ mod grants;
 mod health;
 mod keys;
 mod lock;
+mod long_poll;
 mod policy;
 mod projects;
 pub(crate) mod query;
 mod runs;
 mod servers;
+mod short_id;
 mod tools;
-mod waiting;
 
 use crate::error::ApiError;
-use crate::{App, endpoints, openapi, page};
+use crate::{App, mcp, openapi, page};
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;
@@ -29,10 +30,10 @@ use http::{Method, StatusCode};
 use std::time::Duration;
 
 /// Bytes of a request's body.
-pub(crate) const BODY_BYTES: usize = 8 * 1024 * 1024;
+pub(crate) const MAX_BODY_BYTES: usize = 8 * 1024 * 1024;
 
 /// How long a client may take to send a body.
-pub(crate) const BODY_TIME: Duration = Duration::from_secs(15);
+pub(crate) const BODY_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Every route of the documented API, as `(path, methods)`.
 pub(crate) fn routes() -> Vec<(&'static str, MethodRouter<App>)> {
@@ -83,13 +84,13 @@ pub fn router(app: App) -> Router {
         router = router.route(path, methods);
     }
     router
-        .route("/mcp/{project}", any(endpoints::serve_project))
-        .route("/mcp/{project}/agents/{agent}", any(endpoints::serve_agent))
-        .route("/sse", get(endpoints::open_sse))
-        .route("/messages", post(endpoints::take_message))
-        .route("/ws", any(endpoints::open_socket))
-        .route("/ws/{project}", any(endpoints::open_project_socket))
-        .route("/ws/{project}/agents/{agent}", any(endpoints::open_agent_socket))
+        .route("/mcp/{project}", any(mcp::http::serve_project))
+        .route("/mcp/{project}/agents/{agent}", any(mcp::http::serve_agent))
+        .route("/sse", get(mcp::http::open_sse))
+        .route("/messages", post(mcp::http::take_message))
+        .route("/ws", any(mcp::http::open_socket))
+        .route("/ws/{project}", any(mcp::http::open_project_socket))
+        .route("/ws/{project}/agents/{agent}", any(mcp::http::open_agent_socket))
         .route("/", get(health::page))
         .route("/approvals", get(page::show))
         .route("/approvals/{id}", get(page::show))
@@ -122,7 +123,7 @@ impl App {
     ) -> Result<(StatusCode, Bytes), http::Error> {
         let request = http::Request::builder().method(method).uri(path).header(approvals::VIA, "cli");
         let mut request = request.body(Body::from(body))?;
-        request.extensions_mut().insert(crate::Identity::person());
+        request.extensions_mut().insert(crate::Identity::owner());
         let service = hyper_util::service::TowerToHyperService::new(router(self.clone()));
         let response = match hyper::service::Service::call(&service, request).await {
             Ok(response) => response,

@@ -2,14 +2,14 @@
 //!
 //! On loopback the agent role is open to everyone on the machine; deciding and administering take a key. On any other
 //! address everything takes one. There is the key of the data folder, which is its person's, and there are keys of the
-//! store, each with a role and perhaps with limits. A key that is wrong is refused even where none is needed.
+//! store, each with a role and perhaps with access. A key that is wrong is refused even where none is needed.
 
-mod keyring;
-mod limits;
+mod access;
+mod key_cache;
 mod token;
 
 pub(crate) use gantry_runtime::clock::latest_us as now_us;
-pub(crate) use keyring::Keyring;
+pub(crate) use key_cache::ApiKeyCache;
 pub(crate) use token::mint;
 
 use crate::error::ApiError;
@@ -60,7 +60,7 @@ impl Identity {
 
     /// The person who can read the data folder.
     #[must_use]
-    pub fn person() -> Self {
+    pub fn owner() -> Self {
         Self { owner: true, ..Self::unlimited("person", Role::Admin) }
     }
 
@@ -96,7 +96,7 @@ impl Identity {
 
     /// Whose calls they may see: everybody's, or their own.
     #[must_use]
-    pub fn sees(&self) -> Option<Arc<str>> {
+    pub fn visible_principal(&self) -> Option<Arc<str>> {
         (self.role != Role::Admin).then(|| Arc::clone(&self.principal))
     }
 
@@ -104,7 +104,7 @@ impl Identity {
     /// model. The model of a key calls under the key's name, and no name approves its own calls; the owner's model calls as
     /// `mcp`, so the owner can approve what it does.
     #[must_use]
-    pub fn decider(&self, via: &str) -> Option<Decider> {
+    pub fn approver(&self, via: &str) -> Option<Decider> {
         (self.role >= Role::Approver).then(|| Decider {
             name: Arc::clone(&self.principal),
             role: self.role,
@@ -120,12 +120,12 @@ impl Identity {
 pub(crate) struct Keys {
     admin: Arc<str>,
     open_to_machine: bool,
-    ring: Arc<Keyring>,
+    ring: Arc<ApiKeyCache>,
 }
 
 impl Keys {
     /// The data folder's key and those of the store; `loopback` opens the agent role to the machine.
-    pub(crate) fn new(admin: Arc<str>, loopback: bool, ring: Arc<Keyring>) -> Self {
+    pub(crate) fn new(admin: Arc<str>, loopback: bool, ring: Arc<ApiKeyCache>) -> Self {
         Self { admin, open_to_machine: loopback, ring }
     }
 
@@ -144,7 +144,7 @@ impl Keys {
             ));
         };
         if bool::from(key.as_bytes().ct_eq(self.admin.as_bytes())) {
-            return Ok(Identity::person());
+            return Ok(Identity::owner());
         }
         match Token::parse(key) {
             Some(token) => self.ring.find(&token).await,
@@ -182,16 +182,16 @@ mod tests {
     #[test]
     fn a_model_is_an_agent_and_the_person_behind_it_decides() {
         let project = Arc::from("default");
-        let owner = Identity::person();
+        let owner = Identity::owner();
         let caller = owner.model_caller(&project, Some("reader".into()));
         assert_eq!((&*caller.principal, caller.role, caller.agent_name()), ("mcp", Role::Agent, "reader"));
-        let decider = owner.decider("elicitation").unwrap();
+        let decider = owner.approver("elicitation").unwrap();
         assert_eq!((&*decider.name, decider.role, decider.owner), ("person", Role::Admin, true));
 
         let approver = key("anna", Role::Approver);
         let caller = approver.model_caller(&project, None);
         assert_eq!((&*caller.principal, caller.role), ("anna", Role::Agent));
-        let decider = approver.decider("elicitation").unwrap();
+        let decider = approver.approver("elicitation").unwrap();
         assert_eq!((&*decider.name, decider.role, decider.owner), ("anna", Role::Approver, false));
     }
 
@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn an_agent_decides_nothing() {
         for agent in [Identity::local(), key("bot", Role::Agent)] {
-            assert!(agent.decider("http").is_none());
+            assert!(agent.approver("http").is_none());
         }
     }
 }

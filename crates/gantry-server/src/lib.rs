@@ -6,15 +6,14 @@
 
 pub mod api;
 pub mod auth;
-mod endpoints;
 mod error;
-mod guard;
+mod host_check;
 mod listen;
 pub mod mcp;
 pub mod model;
 pub mod openapi;
 mod page;
-mod places;
+mod wait_slots;
 
 pub use auth::Identity;
 pub use listen::{Error, Options, reachable, serve};
@@ -35,8 +34,8 @@ pub struct App {
     pub(crate) projects: Arc<Projects>,
     pub(crate) mcp: gantry_mcp::Server,
     pub(crate) parse_server: Arc<ParseServer>,
-    pub(crate) keys: Arc<auth::Keyring>,
-    pub(crate) places: places::Places,
+    pub(crate) keys: Arc<auth::ApiKeyCache>,
+    pub(crate) slots: wait_slots::WaitSlots,
     /// Fires when the server stops, so that endless answers end.
     pub(crate) stop: CancellationToken,
 }
@@ -52,8 +51,8 @@ impl App {
     #[must_use]
     pub fn new(projects: Arc<Projects>, parse_server: Arc<ParseServer>, stop: CancellationToken) -> Self {
         let mcp = mcp::endpoint(&projects);
-        let keys = auth::Keyring::new(Arc::clone(&projects));
-        Self { projects, mcp, parse_server, keys, places: places::Places::default(), stop }
+        let keys = auth::ApiKeyCache::new(Arc::clone(&projects));
+        Self { projects, mcp, parse_server, keys, slots: wait_slots::WaitSlots::default(), stop }
     }
 
     /// Ends the sessions of connected clients, and with them what still runs for them.

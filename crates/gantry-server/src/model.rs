@@ -10,7 +10,8 @@ mod resources;
 pub use gantry_core::error::{EffectState, ErrorCode, ToolError};
 pub use gantry_core::{Effect, EntryPoint, Priority, Role, State, ToolKind};
 pub use gantry_provider::{
-    HealthStatus, PinDiff as LockDiff, ProviderStatus as Server, ReplicaStatus as Replica,
+    HealthStatus, ImportStatus as Import, PinDiff as LockDiff, Pins, ProviderStatus as Server,
+    ReplicaStatus as Replica,
 };
 pub use gantry_runtime::clock::Timestamp;
 pub use gantry_runtime::event::{EventKind, EventLine, EventView as Event};
@@ -31,6 +32,9 @@ pub use resources::*;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+#[cfg(test)]
+mod tests;
 
 /// A part of a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -1,10 +1,13 @@
-//! The OpenAPI document of the API. A test holds it against the table of routes, so that neither can be forgotten.
+//! The OpenAPI document of the API, with the schemas of [`crate::model`]. A test compares it with the table of routes, so that
+//! neither can be forgotten.
 
 mod operations;
-mod schemas;
 
+use crate::model::{Conflict, Failure};
 use axum::Json;
 use operations::{OPERATIONS, Operation};
+use schemars::SchemaGenerator;
+use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 /// `GET /api/openapi.json`.
@@ -15,49 +18,116 @@ pub(crate) async fn serve() -> Json<Value> {
 /// The document.
 #[must_use]
 pub fn document() -> Value {
+    let mut schemas = Schemas::new();
     let mut paths = Map::new();
     for operation in &OPERATIONS {
         let item = paths.entry(operation.path).or_insert_with(|| json!({}));
         if let Some(item) = item.as_object_mut() {
-            item.insert(operation.method.into(), described(operation));
+            item.insert(operation.method.into(), schemas.describe(operation));
         }
     }
     json!({
         "openapi": "3.1.0",
         "info": {
             "title": "Gantry", "version": env!("CARGO_PKG_VERSION"), "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
-            "description": "The one door between AI agents and everything they can do. MCP clients use /mcp.",
+            "description": "The governed gateway between AI agents and their tools. MCP clients use /mcp.",
         },
         "security": [{}, { "key": [] }],
         "paths": paths,
-        "components": { "securitySchemes": { "key": { "type": "http", "scheme": "bearer" } }, "schemas": schemas::all() },
+        "components": { "securitySchemes": { "key": { "type": "http", "scheme": "bearer" } }, "schemas": schemas.take() },
     })
 }
 
-fn described(operation: &Operation) -> Value {
-    let reference = |name: &str| json!({ "$ref": format!("#/components/schemas/{name}") });
-    let query = operation.query.iter().map(
-        |(name, text)| json!({ "name": name, "in": "query", "description": text, "schema": { "type": "string" } }),
-    );
-    let path = operation.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
-    let path = path
-        .map(|name| json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } }));
-    let answer = operation.answer.map_or_else(|| json!({}), reference);
-    let mut described = json!({
-        "summary": operation.summary,
-        "parameters": query.chain(path).collect::<Vec<_>>(),
-        "responses": {
-            "200": { "description": "Done", "content": { "application/json": { "schema": answer } } },
-            "default": { "description": "Not done; the error says why", "content": { "application/json": { "schema": reference("Failure") } } },
-        },
-    });
-    if let (Some(body), Some(described)) = (operation.body, described.as_object_mut()) {
-        let required = schemas::is_needed(body);
-        let content =
-            json!({ "required": required, "content": { "application/json": { "schema": reference(body) } } });
-        described.insert("requestBody".into(), content);
+/// The schemas of what is read and of what is written: a field that may be left out in a request can be in every answer.
+struct Schemas {
+    requests: SchemaGenerator,
+    answers: SchemaGenerator,
+}
+
+impl Schemas {
+    fn new() -> Self {
+        let settings = SchemaSettings::draft2020_12().with(|settings| {
+            settings.definitions_path = "/components/schemas".into();
+            settings.meta_schema = None;
+        });
+        Self {
+            requests: settings.clone().for_deserialize().into_generator(),
+            answers: settings.for_serialize().into_generator(),
+        }
     }
-    described
+
+    fn describe(&mut self, operation: &Operation) -> Value {
+        let content = |kind: &str, schema: Value| json!({ kind: { "schema": schema } });
+        let answer = (operation.answer)(&mut self.answers).to_value();
+        let failure = self.answers.subschema_for::<Failure>().to_value();
+        let mut responses = Map::new();
+        for status in operation.statuses {
+            let content = content(operation.content_type, answer.clone());
+            responses.insert((*status).into(), json!({ "description": "Done", "content": content }));
+        }
+        if operation.has_conflict {
+            let content = content("application/json", self.answers.subschema_for::<Conflict>().to_value());
+            for (status, text) in [("409", "It was decided before, or has ended"), ("410", "It has expired")]
+            {
+                responses.insert(status.into(), json!({ "description": text, "content": content }));
+            }
+        }
+        let content_of_failure = content("application/json", failure);
+        responses.insert(
+            "default".into(),
+            json!({ "description": "Not done; the error says why", "content": content_of_failure }),
+        );
+        let mut described = json!({
+            "summary": operation.summary, "parameters": self.parameters(operation), "responses": responses,
+        });
+        if let (Some(body), Some(described)) = (operation.body, described.as_object_mut()) {
+            let content = content("application/json", body(&mut self.requests).to_value());
+            let body = json!({ "required": !operation.is_body_optional, "content": content });
+            described.insert("requestBody".into(), body);
+        }
+        described
+    }
+
+    fn parameters(&mut self, operation: &Operation) -> Vec<Value> {
+        let query = operation.query.map(|query| query(&mut self.requests).to_value());
+        let fields = query.as_ref().and_then(|query| query.get("properties")?.as_object());
+        let query = fields.into_iter().flatten().map(|(name, schema)| {
+            let mut schema = without_null(schema.clone());
+            let description = schema.as_object_mut().and_then(|schema| schema.remove("description"));
+            json!({ "name": name, "in": "query", "description": description, "schema": schema })
+        });
+        let path = operation.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
+        let path = path.map(
+            |name| json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } }),
+        );
+        query.chain(path).collect()
+    }
+
+    /// Every schema that was referred to, by its name.
+    fn take(&mut self) -> Map<String, Value> {
+        let mut schemas = self.requests.take_definitions(true);
+        schemas.extend(self.answers.take_definitions(true));
+        schemas
+    }
+}
+
+/// The schema of an optional parameter: it is left out, and never null.
+fn without_null(mut schema: Value) -> Value {
+    let Some(members) = schema.as_object_mut() else { return schema };
+    if let Some(Value::Array(types)) = members.get_mut("type") {
+        types.retain(|kind| kind != "null");
+        if let [only] = types.as_slice() {
+            let only = only.clone();
+            members.insert("type".into(), only);
+        }
+    }
+    if let Some(Value::Array(mut choices)) = members.remove("anyOf") {
+        choices.retain(|choice| choice["type"] != "null");
+        if let [Value::Object(only)] = choices.as_slice() {
+            members.extend(only.clone());
+        }
+    }
+    schema
 }
 
 #[cfg(test)]
@@ -73,19 +143,56 @@ mod tests {
     }
 
     #[test]
-    fn every_schema_that_is_referred_to_is_there() {
+    fn every_schema_that_is_referred_to_is_there_and_can_be_used() {
         let document = document();
         let text = document.to_string();
         for reference in text.split("\"#").skip(1).filter_map(|rest| rest.split('"').next()) {
             assert!(document.pointer(reference).is_some(), "{reference} is not there");
         }
+        let schemas = document["components"]["schemas"].as_object().unwrap();
+        for name in schemas.keys() {
+            let schema = json!({
+                "$ref": format!("#/components/schemas/{name}"), "components": document["components"].clone()
+            });
+            assert!(jsonschema::validator_for(&schema).is_ok(), "{name}");
+        }
     }
 
     #[test]
-    fn what_the_path_names_is_a_parameter() {
+    fn a_type_has_one_schema_whether_it_is_read_or_written() {
+        let mut schemas = Schemas::new();
+        OPERATIONS.iter().for_each(|operation| drop(schemas.describe(operation)));
+        let (requests, answers) = (schemas.requests.definitions(), schemas.answers.definitions());
+        for (name, schema) in requests {
+            assert!(answers.get(name).is_none_or(|other| other == schema), "{name}");
+        }
+    }
+
+    #[test]
+    fn every_answer_has_a_schema_that_says_something() {
         let document = document();
-        let named = |path: &str| document["paths"][path]["post"]["parameters"].to_string();
-        assert!(named("/api/v1/agents/{name}/activate").contains(r#""name":"name","in":"path""#));
-        assert!(named("/api/v1/servers/{id}/restart").contains(r#""name":"id","in":"path""#));
+        for (path, operations) in document["paths"].as_object().unwrap() {
+            for (method, operation) in operations.as_object().unwrap() {
+                for (status, response) in operation["responses"].as_object().unwrap() {
+                    let content = response["content"].as_object().unwrap().values().next().unwrap();
+                    let schema = content["schema"].as_object().unwrap();
+                    assert!(
+                        schema.contains_key("$ref") || schema.contains_key("type"),
+                        "{method} {path} {status}: {schema:?}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_the_path_and_the_query_name_is_a_parameter() {
+        let document = document();
+        let named = |path: &str, method: &str| document["paths"][path][method]["parameters"].to_string();
+        assert!(named("/api/v1/agents/{name}/activate", "post").contains(r#""name":"name","in":"path""#));
+        assert!(named("/api/v1/servers/{id}/restart", "post").contains(r#""name":"id","in":"path""#));
+        let calls = named("/api/v1/calls", "get");
+        assert!(calls.contains(r##""schema":{"$ref":"#/components/schemas/State"}"##), "{calls}");
+        assert!(!calls.contains("null"), "{calls}");
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::keys;
-use crate::options::GRANTS_MAX;
+use crate::options::{GRANTS_MAX, PAGE_MAX};
 use crate::sql::{
     Connection, Query, Record, Row, ToValue as _, Value, list, names, placeholders, record, single,
     statements, values,
@@ -51,6 +51,7 @@ statements! {
     FOR_CALL = select!("WHERE project = $1 AND principal = $2 AND agent_path = $3 AND provider = $4 AND tool = $5
          AND revoked_us IS NULL AND fingerprint = $6 AND policy = $7
          AND (session IS NULL OR session = $8) AND coalesce(until_us > $9, true) ORDER BY id");
+    ENDING = select!("WHERE revoked_us IS NULL AND substr(id, $1) = $2 ORDER BY id DESC LIMIT $3");
     REVOKE = "UPDATE grants SET revoked_us = $1, revoked_by = $2 WHERE id = $3 AND revoked_us IS NULL";
     REVOKE_TO = "UPDATE grants SET revoked_us = $1, revoked_by = $2 WHERE principal = $3 AND revoked_us IS NULL";
     REVOKE_BY = "UPDATE grants SET revoked_us = $1, revoked_by = $2 WHERE given_by = $3 AND revoked_us IS NULL";
@@ -186,6 +187,15 @@ impl Store {
 
     pub async fn grant_of(&self, id: GrantId) -> Result<Option<GrantRow>, Error> {
         self.read_committed(move |conn| conn.first(BY_ID, values![id], GrantRow::read)).await
+    }
+
+    /// The grants that hold and whose ids end with these bytes, the newest first; at most a thousand.
+    pub async fn grants_ending(&self, bytes: Vec<u8>) -> Result<Vec<GrantRow>, Error> {
+        self.read_committed(move |conn| {
+            let first = 17 - i64::try_from(bytes.len()).unwrap_or(17);
+            conn.all(ENDING, values![first, *bytes, PAGE_MAX], GrantRow::read)
+        })
+        .await
     }
 
     /// Revokes a grant; durable when it returns. Returns whether it held until now.

@@ -164,6 +164,12 @@ impl ToValue for str {
     }
 }
 
+impl ToValue for [u8] {
+    fn value(&self) -> Value<'_> {
+        Value::Bytes(self)
+    }
+}
+
 impl<T: ToValue + ?Sized> ToValue for &T {
     fn value(&self) -> Value<'_> {
         (*self).value()

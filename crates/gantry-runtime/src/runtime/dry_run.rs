@@ -12,6 +12,7 @@ use std::sync::Arc;
 /// What would be decided about a call. Grants are not looked at: what they answer is shown as held.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "PolicyTest")]
 pub struct DryRun {
     /// What it would come to.
     pub outcome: Outcome,
@@ -37,6 +38,7 @@ pub struct DryRun {
 /// What a call would come to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(rename = "PolicyOutcome")]
 pub enum Outcome {
     /// It would run.
     Allowed,

@@ -1,6 +1,6 @@
 //! `/api/v1/agents`: the agents of the projects, what they may use, and which of them is active.
 
-use super::query::{self, Path, Query};
+use super::query::{self, Answer, Path, Query, Sender};
 use crate::error::ApiError;
 use crate::model::{
     Agent, AgentConfiguration, AgentDetails, InProject, List, OfProject, ProjectName, Switched,
@@ -8,7 +8,6 @@ use crate::model::{
 use crate::{App, Identity};
 use axum::Json;
 use axum::body::Body;
-use axum::extract::State;
 use gantry_core::pattern::Pattern;
 use gantry_core::toolset::Entry;
 use gantry_core::{ErrorCode, Role, Toolset};
@@ -16,27 +15,24 @@ use gantry_runtime::projects::{self, DEFAULT};
 use http::StatusCode;
 use std::sync::Arc;
 
-pub(super) async fn list(
-    State(app): State<App>,
-    who: Identity,
-    Query(of): Query<OfProject>,
-) -> Result<Json<List<Agent>>, ApiError> {
+pub(super) async fn list(Sender(app, who): Sender, Query(of): Query<OfProject>) -> Answer<List<Agent>> {
     let project =
         of.project.as_deref().map(|name| query::known_project(&app, &who, Some(name))).transpose()?;
     let mut agents = app.projects.agents(project.as_deref());
-    agents.retain(|agent| who.reaches(&agent.project) && who.acting_as(Some(&agent.name)).is_ok());
+    agents.retain(|agent| {
+        who.can_access_project(&agent.project) && who.effective_agent(Some(&agent.name)).is_ok()
+    });
     let summaries = agents.iter().map(|agent| summary(agent, toolset(&app, agent).as_deref()));
     Ok(Json(List::whole(summaries.collect())))
 }
 
 pub(super) async fn show(
-    State(app): State<App>,
-    who: Identity,
+    Sender(app, who): Sender,
     Path(name): Path<String>,
     Query(of): Query<InProject>,
-) -> Result<Json<AgentDetails>, ApiError> {
+) -> Answer<AgentDetails> {
     let project = query::known_project(&app, &who, of.project.as_deref())?;
-    who.acting_as(Some(&name))?;
+    who.effective_agent(Some(&name))?;
     let agent = find(&app, &project, &name).ok_or_else(|| unknown(&app, &project, &name))?;
     let toolset = toolset(&app, &agent);
     let names = |toolset: &Arc<Toolset>| toolset.tools().map(|tool| tool.name.to_string()).collect();
@@ -48,13 +44,12 @@ pub(super) async fn show(
 }
 
 pub(super) async fn activate(
-    State(app): State<App>,
-    who: Identity,
+    Sender(app, who): Sender,
     Path(name): Path<String>,
     Query(query): Query<InProject>,
     body: Body,
-) -> Result<Json<Switched>, ApiError> {
-    who.administers("making an agent active")?;
+) -> Answer<Switched> {
+    who.require_admin("making an agent active")?;
     let project = resolve_project(&app, &who, query, body).await?;
     // Whether there is such an agent is asked afterwards: the switch reads the configuration, which may bring it.
     let switched = app.projects.activate(&project, Some(&name)).await;
@@ -66,13 +61,12 @@ pub(super) async fn activate(
 }
 
 pub(super) async fn deactivate(
-    State(app): State<App>,
-    who: Identity,
+    Sender(app, who): Sender,
     Path(name): Path<String>,
     Query(query): Query<InProject>,
     body: Body,
-) -> Result<Json<Switched>, ApiError> {
-    who.administers("making no agent active")?;
+) -> Answer<Switched> {
+    who.require_admin("making no agent active")?;
     let project = resolve_project(&app, &who, query, body).await?;
     // One that is not configured any more can still be the active one.
     if app.projects.active(&project).is_some_and(|active| *active == *name) {
@@ -90,7 +84,7 @@ async fn resolve_project(
     query: InProject,
     body: Body,
 ) -> Result<Arc<str>, ApiError> {
-    let body: ProjectName = query::read_optional("the name of a project", &query::body(body).await?)?;
+    let body: ProjectName = query::read_optional("the name of a project", body).await?;
     if let (Some(query), Some(body)) = (&query.project, &body.project)
         && query != body
     {

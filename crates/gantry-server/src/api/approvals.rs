@@ -1,13 +1,13 @@
 //! `/api/v1/approvals`: the calls that wait for a person or for their time, and a person's word about them.
 
-use super::query::{self, Part, Path, Query, json};
-use super::waiting::Waiting;
+use super::long_poll::LongPoll;
+use super::query::{self, Answer, PageParams, Path, Query, Sender, json};
+use super::short_id::ShortId;
 use crate::error::ApiError;
 use crate::model::{Approval, ApprovalQuery, Conflict, ConflictDetails, ConflictError, Decision, List, Wait};
 use crate::{App, Identity};
 use axum::Json;
 use axum::body::Body;
-use axum::extract::State;
 use axum::response::Response;
 use gantry_core::ErrorCode;
 use gantry_core::Role;
@@ -37,19 +37,18 @@ fn filter(query: ApprovalQuery, who: &Identity) -> Result<ApprovalFilter, ApiErr
 }
 
 pub(super) async fn list(
-    State(app): State<App>,
-    who: Identity,
+    Sender(app, who): Sender,
     Query(query): Query<ApprovalQuery>,
-) -> Result<Json<List<Approval>>, ApiError> {
-    let mut waiting = Waiting::seconds(&app, &who, query.wait)?;
-    let part = Part::new(query.cursor.as_deref(), query.limit)?;
+) -> Answer<List<Approval>> {
+    let mut poll = LongPoll::seconds(&app, &who, query.wait)?;
+    let part = PageParams::new(query.cursor.as_deref(), query.limit)?;
     let project = query.project.clone();
     let filter = filter(query, &who)?;
     let store = app.projects.store();
     let fetch = |cursor, limit| store.approvals(ApprovalFilter { cursor, limit, ..filter.clone() });
     loop {
-        waiting.look();
-        let page = query::gather(
+        poll.mark_seen();
+        let page = query::paginate_filtered(
             part,
             fetch,
             |row| row.id,
@@ -61,7 +60,7 @@ pub(super) async fn list(
         if let Some(project) = project.as_deref().filter(|_| page.items.is_empty()) {
             query::known_project(&app, &who, Some(project))?;
         }
-        if !page.items.is_empty() || !waiting.more().await? {
+        if !page.items.is_empty() || !poll.wait_for_change().await? {
             return Ok(query::list(page));
         }
     }
@@ -69,26 +68,41 @@ pub(super) async fn list(
 
 /// Whether somebody may know of an approval: because they may decide about it, or because it is their own call.
 fn is_shown_to(row: &ApprovalRow, who: &Identity) -> bool {
-    let own = row.principal == who.principal && who.reaches(&row.project);
-    own || who.decider("").is_some_and(|decider| decider.sees(row))
+    let own = row.principal == who.principal && who.can_access_project(&row.project);
+    own || who.approver("").is_some_and(|decider| decider.sees(row))
 }
 
 pub(super) async fn show(
-    State(app): State<App>,
-    who: Identity,
+    Sender(app, who): Sender,
     Path(id): Path<String>,
     Query(query): Query<Wait>,
-) -> Result<Json<Approval>, ApiError> {
-    let id = query::id(&id)?;
-    let mut waiting = Waiting::seconds(&app, &who, query.wait)?;
-    waiting.look();
+) -> Answer<Approval> {
+    let id = resolve(&app, &who, &id).await?;
+    let mut poll = LongPoll::seconds(&app, &who, query.wait)?;
+    poll.mark_seen();
     let first = visible(&app, &who, id).await?;
     let (mut row, before) = (first.clone(), first.state);
-    while row.state == before && !before.is_over() && waiting.more().await? {
-        waiting.look();
+    while row.state == before && !before.is_over() && poll.wait_for_change().await? {
+        poll.mark_seen();
         row = visible(&app, &who, id).await?;
     }
     Ok(Json(Approval::from(&row)))
+}
+
+/// The id that a path names, whole or by its last digits: of what waits, or else of everything that the sender may see.
+async fn resolve(app: &App, who: &Identity, text: &str) -> Result<ApprovalId, ApiError> {
+    if let Ok(id) = text.parse() {
+        return Ok(id);
+    }
+    let short = ShortId::parse(text, "appr_", "gantry approvals")?;
+    let mut found = app.projects.store().approvals_ending(short.bytes()).await?;
+    found.retain(|row| short.is_end_of(row.id) && is_shown_to(row, who));
+    let waiting: Vec<ApprovalId> =
+        found.iter().filter(|row| row.state.is_waiting()).map(|row| row.id).collect();
+    let every: Vec<ApprovalId> = found.iter().map(|row| row.id).collect();
+    short.only(if waiting.is_empty() { &every } else { &waiting })?.ok_or_else(|| {
+        ApiError::not_found(format!("there is no request {text}; gantry approvals --all lists them"))
+    })
 }
 
 /// An approval that the sender may see; any other is answered as if it were not there.
@@ -122,14 +136,13 @@ fn input(decision: Decision) -> Result<DecisionInput, ApiError> {
 }
 
 pub(super) async fn decide(
-    State(app): State<App>,
-    who: Identity,
+    Sender(app, who): Sender,
     Path(id): Path<String>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
     // Before anything else, so that an agent does not even learn what there is to decide.
-    let Some(by) = who.decider(via(&headers)) else {
+    let Some(by) = who.approver(via(&headers)) else {
         let why = "an agent cannot decide; it takes the key of an approver";
         if let Ok(id) = id.parse() {
             app.projects
@@ -139,9 +152,8 @@ pub(super) async fn decide(
         }
         return Err(ApiError::forbidden(why));
     };
-    let id = query::id(&id)?;
-    let bytes = query::body(body).await?;
-    let decision = input(query::read("a decision", &bytes)?)?;
+    let id = resolve(&app, &who, &id).await?;
+    let decision = input(query::read("a decision", body).await?)?;
     match app.projects.decide(id, &by, decision).await {
         Ok(row) => Ok(json(StatusCode::OK, &Approval::from(&row))),
         Err(error) => not_decided(error),
@@ -179,14 +191,10 @@ fn stands(status: StatusCode, code: ErrorCode, message: String, row: &ApprovalRo
     json(status, &Conflict { ok: false, error: ConflictError { code, message, details } })
 }
 
-pub(super) async fn cancel(
-    State(app): State<App>,
-    who: Identity,
-    Path(id): Path<String>,
-) -> Result<Response, ApiError> {
-    let id = query::id(&id)?;
+pub(super) async fn cancel(Sender(app, who): Sender, Path(id): Path<String>) -> Result<Response, ApiError> {
+    let id = resolve(&app, &who, &id).await?;
     let row = visible(&app, &who, id).await?;
-    let own = who.sees();
+    let own = who.visible_principal();
     if own.as_ref().is_some_and(|own| *own != row.principal) {
         return Err(ApiError::forbidden(
             "a call is withdrawn by its caller or by an administrator; an approver denies it instead",

@@ -1,30 +1,27 @@
 //! `/api/v1/grants`: the yeses that hold for more than one call, and their revocation.
 
-use super::query::{self, Part, Path, Query};
+use super::query::{self, Answer, PageParams, Path, Query, Sender};
+use super::short_id::ShortId;
 use crate::auth::now_us;
 use crate::error::ApiError;
 use crate::model::{Grant, GrantQuery, List, Revoked, Timestamp};
 use crate::{App, Identity};
 use axum::Json;
-use axum::extract::State;
 use gantry_core::Role;
 use gantry_core::id::GrantId;
 use gantry_runtime::ledger::{GrantFilter, GrantRow, Scope};
 use std::sync::Arc;
 
-pub(super) async fn list(
-    State(app): State<App>,
-    who: Identity,
-    Query(query): Query<GrantQuery>,
-) -> Result<Json<List<Grant>>, ApiError> {
+pub(super) async fn list(Sender(app, who): Sender, Query(query): Query<GrantQuery>) -> Answer<List<Grant>> {
     query.project.as_deref().map(|name| who.check_project(name)).transpose()?;
-    let part = Part::new(query.cursor.as_deref(), query.limit)?;
+    let part = PageParams::new(query.cursor.as_deref(), query.limit)?;
     let project = query.project.as_deref().map(|name| vec![name.into()]);
     let projects = project.or_else(|| who.projects.as_ref().map(|projects| projects.to_vec()));
     let filter = GrantFilter { projects, revoked: query.revoked, ..GrantFilter::default() };
     let store = app.projects.store();
     let fetch = |cursor, limit| store.grants(GrantFilter { cursor, limit, ..filter.clone() });
-    let page = query::gather(part, fetch, |row| row.id, |_| 0, |row| is_shown_to(row, &who)).await?;
+    let page =
+        query::paginate_filtered(part, fetch, |row| row.id, |_| 0, |row| is_shown_to(row, &who)).await?;
     // What was granted in a project that is gone can still be looked up.
     if let Some(project) = query.project.as_deref().filter(|_| page.items.is_empty()) {
         query::known_project(&app, &who, Some(project))?;
@@ -32,16 +29,15 @@ pub(super) async fn list(
     Ok(query::list(page))
 }
 
-pub(super) async fn revoke(
-    State(app): State<App>,
-    who: Identity,
-    Path(id): Path<String>,
-) -> Result<Json<Revoked>, ApiError> {
+pub(super) async fn revoke(Sender(app, who): Sender, Path(id): Path<String>) -> Answer<Revoked> {
     if who.role < Role::Approver {
         return Err(ApiError::forbidden("revoking a grant takes the key of an approver"));
     }
-    let id: GrantId = query::id(&id)?;
     let store = app.projects.store();
+    let id = match id.parse() {
+        Ok(id) => id,
+        Err(_) => resolve(&app, &who, &id).await?,
+    };
     let found = store.grant_of(id).await?.filter(|row| decides(row, &who));
     if found.is_none() {
         return Err(ApiError::not_found(format!("there is no grant {id}; /api/v1/grants lists them")));
@@ -50,15 +46,26 @@ pub(super) async fn revoke(
     Ok(Json(Revoked { id: id.to_string(), name: None, revoked: true, held }))
 }
 
-/// Whether somebody may know of a grant: because they decide about such calls, or because it is theirs.
+/// The id whose last digits a path names, of the grants that hold and that the sender may see.
+async fn resolve(app: &App, who: &Identity, text: &str) -> Result<GrantId, ApiError> {
+    let list = "gantry approvals grants";
+    let short = ShortId::parse(text, "grant_", list)?;
+    let found = app.projects.store().grants_ending(short.bytes()).await?;
+    let found = found.iter().filter(|row| short.is_end_of(row.id) && is_shown_to(row, who));
+    let found: Vec<GrantId> = found.map(|row| row.id).collect();
+    let unknown = || ApiError::not_found(format!("there is no grant {text}; {list} lists them"));
+    short.only(&found)?.ok_or_else(unknown)
+}
+
+/// Whether the sender may know of a grant: it decides about such calls, or the grant is its own.
 fn is_shown_to(row: &GrantRow, who: &Identity) -> bool {
-    let own = row.key.principal == who.principal && who.reaches(&row.key.project);
+    let own = row.key.principal == who.principal && who.can_access_project(&row.key.project);
     own || decides(row, who)
 }
 
 fn decides(row: &GrantRow, who: &Identity) -> bool {
     let spelled = format!("{}__{}", row.key.provider, row.key.tool);
-    who.role >= Role::Approver && who.covers(&row.key.project, [&row.name, &spelled])
+    who.role >= Role::Approver && who.can_access_tool(&row.key.project, [&row.name, &spelled])
 }
 
 impl From<&GrantRow> for Grant {

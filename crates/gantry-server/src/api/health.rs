@@ -2,9 +2,10 @@
 
 mod page;
 
+use super::query::{Answer, Sender};
+use crate::App;
 use crate::error::ApiError;
 use crate::model::{Health, List, Queue};
-use crate::{App, Identity};
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -26,18 +27,18 @@ pub(super) async fn ready(State(app): State<App>) -> Response {
 }
 
 /// The figures are those of all projects.
-pub(super) async fn metrics(State(app): State<App>, who: Identity) -> Result<Response, ApiError> {
-    who.goes_everywhere("reading the metrics")?;
+pub(super) async fn metrics(Sender(app, who): Sender) -> Result<Response, ApiError> {
+    who.require_all_projects("reading the metrics")?;
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     Ok(([(header::CONTENT_TYPE, kind)], app.projects.metrics_page()).into_response())
 }
 
-pub(super) async fn queues(State(app): State<App>, who: Identity) -> Result<Json<List<Queue>>, ApiError> {
-    who.goes_everywhere("looking at the queues")?;
+pub(super) async fn queues(Sender(app, who): Sender) -> Answer<List<Queue>> {
+    who.require_all_projects("looking at the queues")?;
     Ok(Json(List::whole(app.projects.queues())))
 }
 
 /// Whoever gets past the gates may see it.
-pub(super) async fn page(State(app): State<App>, who: Identity, headers: HeaderMap) -> Response {
+pub(super) async fn page(Sender(app, who): Sender, headers: HeaderMap) -> Response {
     (page::HEADERS, page::render(&app, &who, &headers)).into_response()
 }

@@ -1,41 +1,34 @@
 //! `/api/v1/lock`: the definitions of tools that are pinned, what is different now, and a person's yes to it.
 
-use super::query::{self, Query};
+use super::query::{self, Answer, Query, Sender};
 use super::servers::unknown;
 use crate::error::ApiError;
 use crate::model::{List, LockDiffs, LockQuery, LockRequest, NoQuery};
 use crate::{App, Identity};
 use axum::Json;
 use axum::body::Body;
-use axum::extract::State;
 use gantry_core::ErrorCode;
 use gantry_provider::{PinChoice, PinDiff};
 use gantry_runtime::Runtime;
 use http::StatusCode;
 use std::sync::Arc;
 
-pub(super) async fn diff(
-    State(app): State<App>,
-    who: Identity,
-    Query(query): Query<LockQuery>,
-) -> Result<Json<LockDiffs>, ApiError> {
-    who.administers("comparing definitions")?;
+pub(super) async fn diff(Sender(app, who): Sender, Query(query): Query<LockQuery>) -> Answer<LockDiffs> {
+    who.require_admin("comparing definitions")?;
     let runtime = home(&app, &who, query.project.as_deref(), query.server.as_deref()).await?;
     known(&runtime, query.server.as_deref())?;
     let mut found = runtime.lock_diff(query.server.as_deref());
     found.retain(|diff| query.tool.is_none() || diff.tool == query.tool);
-    Ok(listed(found))
+    Ok(listed(&runtime, found))
 }
 
 pub(super) async fn accept(
-    State(app): State<App>,
-    who: Identity,
+    Sender(app, who): Sender,
     Query(NoQuery {}): Query<NoQuery>,
     body: Body,
-) -> Result<Json<LockDiffs>, ApiError> {
-    who.administers("accepting definitions")?;
-    let bytes = query::body(body).await?;
-    let accepted: LockRequest = query::read_optional("a choice of definitions to accept", &bytes)?;
+) -> Answer<LockDiffs> {
+    who.require_admin("accepting definitions")?;
+    let accepted: LockRequest = query::read_optional("a choice of definitions to accept", body).await?;
     if accepted.tool.is_some() && accepted.server.is_none() {
         return Err(ApiError::invalid("\"tool\" needs \"server\": tools are accepted by their server"));
     }
@@ -46,7 +39,7 @@ pub(super) async fn accept(
     let done = runtime.lock_accept(choice).await;
     // Other runtimes of the project go by the same pins.
     app.projects.look_at_pins(&runtime.project).await;
-    Ok(listed(done.map_err(|message| not_accepted(&runtime, &accepted, message))?))
+    Ok(listed(&runtime, done.map_err(|message| not_accepted(&runtime, &accepted, message))?))
 }
 
 /// What is there now may not be what was seen; a server that has never been ready has nothing to accept; anything else is
@@ -87,7 +80,7 @@ fn known(runtime: &Runtime, server: Option<&str>) -> Result<(), ApiError> {
     if runs { Ok(()) } else { Err(unknown(id)) }
 }
 
-fn listed(diffs: Vec<PinDiff>) -> Json<LockDiffs> {
+fn listed(runtime: &Runtime, diffs: Vec<PinDiff>) -> Json<LockDiffs> {
     let revision = PinDiff::revision(&diffs);
-    Json(LockDiffs { list: List::whole(diffs), revision })
+    Json(LockDiffs { list: List::whole(diffs), revision, pinned: runtime.lock_pins() })
 }

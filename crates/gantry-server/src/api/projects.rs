@@ -1,18 +1,13 @@
 //! `/api/v1/projects`: which projects there are, and what each has.
 
-use super::query::Query;
+use super::query::{Query, Sender};
+use crate::App;
 use crate::model::{List, NoQuery, Project};
-use crate::{App, Identity};
 use axum::Json;
-use axum::extract::State;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-pub(super) async fn list(
-    State(app): State<App>,
-    who: Identity,
-    Query(NoQuery {}): Query<NoQuery>,
-) -> Json<List<Project>> {
+pub(super) async fn list(Sender(app, who): Sender, Query(NoQuery {}): Query<NoQuery>) -> Json<List<Project>> {
     let projects = &app.projects;
     let item = |name: &Arc<str>| {
         // While an agent is active, a server can run twice: for that agent, and for the others.
@@ -26,7 +21,7 @@ pub(super) async fn list(
         }
     };
     let mut names = projects.names();
-    names.retain(|name| who.reaches(name));
+    names.retain(|name| who.can_access_project(name));
     Json(List::whole(names.iter().map(item).collect()))
 }
 

@@ -1,11 +1,10 @@
 //! `/api/v1/tools` and `/api/v1/explain`: what a caller may use, and why.
 
-use super::query::{self, Query};
+use super::query::{self, Answer, Query, Sender};
+use crate::Identity;
 use crate::error::ApiError;
 use crate::model::{ExplainQuery, Explained, ToolQuery};
-use crate::{App, Identity};
 use axum::Json;
-use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use gantry_core::format::Format;
@@ -15,8 +14,7 @@ use gantry_core::{EntryPoint, raw};
 const OWN_FORMAT: &str = "json";
 
 pub(super) async fn list(
-    State(app): State<App>,
-    who: Identity,
+    Sender(app, who): Sender,
     Query(query): Query<ToolQuery>,
 ) -> Result<Response, ApiError> {
     let format = query.format.as_deref().filter(|word| *word != OWN_FORMAT).map(named).transpose()?;
@@ -44,11 +42,10 @@ pub(super) fn door(who: &Identity) -> EntryPoint {
 }
 
 pub(super) async fn explain(
-    State(app): State<App>,
-    who: Identity,
+    Sender(app, who): Sender,
     Query(query): Query<ExplainQuery>,
-) -> Result<Json<Explained>, ApiError> {
-    who.administers("explaining what others may use")?;
+) -> Answer<Explained> {
+    who.require_admin("explaining what others may use")?;
     let context = query::context(&app, &who, query.project.as_deref(), query.agent.as_deref()).await?;
     Ok(Json(match &query.tool {
         Some(tool) => Explained::Tool(context.runtime.explain(tool, context.agent.as_deref(), query.depth)),

@@ -1,6 +1,6 @@
 //! The answers that the server builds itself.
 
-use super::{List, LockDiff, Server, Timestamp};
+use super::{List, LockDiff, Pins, Server, Timestamp};
 use gantry_core::Role;
 use gantry_core::digest::Digest;
 use gantry_core::id::{ApprovalId, GrantId, KeyId, NodeId, SessionId};
@@ -193,6 +193,7 @@ pub struct LockDiffs {
     pub list: List<LockDiff>,
     /// A digest of exactly these differences, for accepting what was seen.
     pub revision: String,
+    pub pinned: Pins,
 }
 
 /// Why an agent can call a tool or not, or what looks wrong.

@@ -82,6 +82,8 @@ statements! {
          AND NOT EXISTS (SELECT 1 FROM open_calls WHERE open_calls.call = approvals.parent)";
     UNMASKED = "SELECT id FROM approvals WHERE args_unmasked = 1 AND ended_us < $1 LIMIT $2";
     MASK = "UPDATE approvals SET args_unmasked = 0, arguments = $1, modified = $2 WHERE id = $3";
+    /// The ids are found in an index alone.
+    ENDING = select_slim!("WHERE id IN (SELECT id FROM approvals WHERE substr(id, $1) = $2) ORDER BY id DESC LIMIT $3");
     PRUNE = "DELETE FROM approvals WHERE id IN
          (SELECT id FROM approvals WHERE args_unmasked = 0 AND ended_us < $1 LIMIT $2)";
 }
@@ -121,6 +123,15 @@ impl Store {
 
     pub async fn approval(&self, id: ApprovalId) -> Result<Option<ApprovalRow>, Error> {
         self.read_committed(move |conn| find(conn, id)).await
+    }
+
+    /// The approvals whose ids end with these bytes, the newest first; at most a thousand.
+    pub async fn approvals_ending(&self, bytes: Vec<u8>) -> Result<Vec<ApprovalRow>, Error> {
+        self.read_committed(move |conn| {
+            let first = 17 - i64::try_from(bytes.len()).unwrap_or(17);
+            conn.all(ENDING, values![first, *bytes, PAGE_MAX], read_slim)
+        })
+        .await
     }
 
     /// The newest approval of a call.

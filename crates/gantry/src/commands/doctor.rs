@@ -91,21 +91,18 @@ async fn check_all(context: CommandContext, only: Option<&str>, checks: &mut Vec
         Some(info) => ok("server", format!("running at http://{} (process {})", info.address, info.pid)),
         None => ok("server", format!("not running; gantry serve would listen on {}", config.server.bind)),
     });
-    let mut services = Vec::new();
-    for (name, project) in selected() {
-        services.extend(rest::check(name, project).await);
-    }
+    let services: Vec<Check> = selected().flat_map(|(name, project)| rest::check(name, project)).collect();
     match context.connect(Scope::of(only)).await {
         Ok(client) => {
             client.wait_until_ready().await;
             configuration(&client, checks).await;
             ledger(&client, checks).await;
-            checks.append(&mut services);
+            checks.extend(services);
             projects::check(&client, only, checks).await;
             client.close().await;
         }
         Err(reason) => {
-            checks.append(&mut services);
+            checks.extend(services);
             checks.push(error("runtime", format!("{reason:#}")));
         }
     }

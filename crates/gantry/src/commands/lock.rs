@@ -2,16 +2,15 @@
 
 mod accept;
 mod format;
-mod lock_file;
 
 use crate::cli::{LockAction, ProjectArg};
 use crate::client::{ApiClient, CommandContext, Scope, query};
 use crate::commands::unavailable_servers::UnavailableServer;
 use crate::commands::{in_project, typed};
-use crate::exit::{Outcome, UsageError};
+use crate::exit::Outcome;
 use crate::term::{self, plural};
+use gantry_rest::provider_id;
 use gantry_server::model::{LockDiff, LockDiffs, LockRequest};
-use lock_file::LockFile;
 use std::collections::BTreeSet;
 
 pub(super) async fn run(
@@ -24,12 +23,10 @@ pub(super) async fn run(
         Some(LockAction::Diff { project, .. }) => project.name(),
         Some(LockAction::Accept(args)) => args.project.name(),
     };
-    let unknown = || UsageError(format!("there is no project {project:?} in the configuration"));
-    let file = LockFile::read(&context.loaded.config.project(project).ok_or_else(unknown)?.lock);
     let json = context.json;
     let work = async |client: &ApiClient| {
         client.wait_until_ready().await;
-        let lock = Lock { client, project, file: &file, json };
+        let lock = Lock { client, project, json };
         match &action {
             None => lock.pin().await,
             Some(LockAction::Diff { server, .. }) => lock.print_diff(server.as_deref()).await,
@@ -43,7 +40,6 @@ pub(super) async fn run(
 struct Lock<'a> {
     client: &'a ApiClient,
     project: &'a str,
-    file: &'a LockFile,
     json: bool,
 }
 
@@ -56,7 +52,7 @@ impl Lock<'_> {
     /// Accepts these differences; if there are others now, nothing is accepted.
     async fn accept(
         &self,
-        diffs: LockDiffs,
+        diffs: &LockDiffs,
         server: Option<&str>,
         tool: Option<&str>,
     ) -> anyhow::Result<Vec<LockDiff>> {
@@ -64,13 +60,16 @@ impl Lock<'_> {
             project: Some(self.project.to_owned()),
             server: server.map(str::to_owned),
             tool: tool.map(str::to_owned),
-            revision: Some(diffs.revision),
+            revision: Some(diffs.revision.clone()),
         };
         Ok(self.client.post::<LockDiffs>("/api/v1/lock", &request).await?.list.items)
     }
 
+    /// The MCP servers whose definitions are not known. APIs have no pins.
     async fn unavailable(&self) -> anyhow::Result<Vec<UnavailableServer>> {
-        UnavailableServer::list(self.client, self.project).await
+        let mut servers = UnavailableServer::list(self.client, self.project).await?;
+        servers.retain(|server| !server.id.starts_with(&provider_id("")));
+        Ok(servers)
     }
 
     /// Pins what is not pinned yet. A definition that differs from the pinned one needs `gantry lock accept`.
@@ -81,7 +80,7 @@ impl Lock<'_> {
         let mut changed = count_changed(&diffs);
         let mut pinned = Vec::new();
         if changed == 0 {
-            pinned = self.accept(diffs, None, None).await?;
+            pinned = self.accept(&diffs, None, None).await?;
         } else {
             let new = diffs.list.items.iter().filter(is_new);
             let servers: BTreeSet<_> = new.map(|diff| diff.server.clone()).collect();
@@ -89,7 +88,7 @@ impl Lock<'_> {
                 let diffs = self.diff(Some(&server), None).await?;
                 // Another process may have pinned the server meanwhile, and then its differences are changes.
                 match count_changed(&diffs) {
-                    0 => pinned.extend(self.accept(diffs, Some(&server), None).await?),
+                    0 => pinned.extend(self.accept(&diffs, Some(&server), None).await?),
                     others => changed += others,
                 }
             }
@@ -97,7 +96,10 @@ impl Lock<'_> {
         term::print_list(&pinned, &format::COLUMNS, "Nothing new to pin.", self.json);
         if !self.json && !pinned.is_empty() {
             let count = plural(pinned.len(), "definition");
-            term::eprint(&format!("Pinned {count} in {}; keep it with the configuration.", self.file.name));
+            term::eprint(&format!(
+                "Pinned {count} in {}; keep it with the configuration.",
+                diffs.pinned.file
+            ));
         }
         for server in self.unavailable().await? {
             let id = term::sanitize(&server.id);
@@ -115,19 +117,20 @@ impl Lock<'_> {
     }
 
     async fn print_diff(&self, server: Option<&str>) -> anyhow::Result<Outcome> {
-        let diffs = self.diff(server, None).await?.list.items;
+        let LockDiffs { list, pinned, .. } = self.diff(server, None).await?;
+        let diffs = list.items;
+        let is_pinned = |id: &String| pinned.error.is_some() || pinned.servers.contains_key(id);
         let mut missing = self.unavailable().await?;
         // A server that its configuration switches off has no tools, so it counts only if it is pinned or was named.
         missing.retain(|missing| match server {
             Some(id) => id == missing.id,
-            None => self.file.has_server(&missing.id) || !missing.is_deliberate,
+            None => is_pinned(&missing.id) || !missing.is_deliberate,
         });
         if self.json {
             term::print_json(&diffs);
         }
-        if let Some(error) = self.file.error() {
-            let name = &self.file.name;
-            term::eprint(&format!("{name} cannot be read, so nothing could be compared with it: {error}"));
+        if let Some(error) = &pinned.error {
+            term::eprint(&format!("nothing could be compared: {}", term::sanitize_lines(error)));
             return Ok(Outcome::Failure);
         }
         if !self.json {
@@ -142,7 +145,7 @@ impl Lock<'_> {
             term::eprint("The definitions are as they are pinned.");
         }
         let is_expected = |missing: &UnavailableServer| {
-            server.is_some() || (self.file.has_server(&missing.id) && !missing.is_deliberate)
+            server.is_some() || (is_pinned(&missing.id) && !missing.is_deliberate)
         };
         let is_complete = !missing.iter().any(is_expected);
         Ok(if diffs.is_empty() && is_complete { Outcome::Success } else { Outcome::Failure })

@@ -30,7 +30,7 @@ pub(super) async fn run(context: CommandContext, caller: &CallerArgs) -> anyhow:
     }
     // Behind the client is the person who started it and who may read the data folder anyway. The gateway gives the client
     // itself no more than the agent role.
-    let identity = Identity::person();
+    let identity = Identity::owner();
     let Started { projects, configuration } =
         wiring::start(context.source, context.loaded, context.extra).await?;
     let gateway = Gateway::new(Arc::clone(&projects), identity, project.into(), agent.map(Into::into));

@@ -4,8 +4,6 @@ mod format;
 mod import_report;
 mod spec_source;
 
-pub(super) use import_report::read_api;
-
 use crate::cli::{Cli, OpenapiAction};
 use crate::exit::{Outcome, UsageError};
 use crate::term;

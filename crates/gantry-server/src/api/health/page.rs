@@ -32,12 +32,12 @@ const DESCRIPTION: usize = 160;
 pub(super) fn render(app: &App, who: &Identity, headers: &HeaderMap) -> String {
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or("localhost");
     let host = escaped(host);
-    let names = app.projects.names().into_iter().filter(|name| who.reaches(name));
+    let names = app.projects.names().into_iter().filter(|name| who.can_access_project(name));
     let projects: Vec<Project> = names.map(|name| Project::of(app, name)).collect();
     let mut servers = app.projects.servers(None);
-    servers.retain(|server| who.reaches(&server.project));
+    servers.retain(|server| who.can_access_project(&server.project));
     let mut agents = app.projects.agents(None);
-    agents.retain(|agent| who.reaches(&agent.project));
+    agents.retain(|agent| who.can_access_project(&agent.project));
     let more = agents.split_off(agents.len().min(AGENTS)).len();
     let agents: Vec<Listed> = agents.into_iter().map(|agent| Listed::of(app, agent)).collect();
     fill(&[

@@ -5,8 +5,9 @@ use crate::client::{ApiClient, query};
 use crate::commands::typed;
 use crate::config::MAIN_PROJECT;
 use crate::term;
+use gantry_rest::provider_id;
 use gantry_runtime::clock;
-use gantry_server::model::{HealthStatus, Replica, Server};
+use gantry_server::model::{HealthStatus, Import, Replica, Server};
 use serde::Serialize;
 
 /// One check for each server of a project. Returns their ids.
@@ -34,7 +35,7 @@ pub(super) fn find<'a>(servers: &'a [Server], id: &str, agent: Option<&str>) -> 
     let is_for = |server: &Server| {
         server.agent.as_deref().is_some_and(|active| agent.is_none_or(|agent| agent == active))
     };
-    let named = servers.iter().filter(|server| &*server.id == id);
+    let named = servers.iter().filter(|server| *server.id == *id || *server.id == *provider_id(id));
     named.min_by_key(|server| (!is_for(server), &server.agent))
 }
 
@@ -53,7 +54,8 @@ fn check_one(server: &Server, is_remote: bool) -> Check {
     for warning in warnings(server) {
         found.push_str(&format!("\n{warning}"));
     }
-    Check { subject: "mcp server", severity: severity(server), found }
+    let subject = if server.kind == "openapi" { "openapi" } else { "mcp server" };
+    Check { subject, severity: severity(server), found }
 }
 
 /// The status of a server with what doctor makes of it.
@@ -75,10 +77,10 @@ pub(super) fn explain(client: &ApiClient, server: &Server, json: bool) -> Severi
         return severity;
     }
     let since = term::timestamp(&server.since.to_string());
-    let mut lines = vec![format!("its transport is {}", server.kind)];
-    lines.push(match server.era {
-        None => "its tools are not known: it never started".to_owned(),
-        Some(_) => format!("it has {}", capabilities(server)),
+    let mut lines = vec![format!("its type is {}", server.kind)];
+    lines.push(match (&server.era, &server.import) {
+        (None, None) => "its tools are not known: it never started".to_owned(),
+        _ => format!("it has {}", capabilities(server)),
     });
     lines.extend(server.last_error.as_ref().map(|error| format!("last error: {error}")));
     lines.extend(server.replicas.iter().map(replica));
@@ -124,6 +126,9 @@ fn capabilities(server: &Server) -> String {
             has.push_str(&format!(", {count} {what}"));
         }
     }
+    if let Some(Import { operations, left_out, .. }) = &server.import {
+        has.push_str(&format!(" of {operations} operations, {left_out} left out by the options"));
+    }
     if let Some(era) = &server.era {
         has.push_str(&format!(", protocol {era}"));
     }
@@ -157,7 +162,7 @@ fn replica(replica: &Replica) -> String {
     format!("replica {} ● {}{error}", replica.name, replica.health.as_str())
 }
 
-/// What is quarantined or looks suspicious.
+/// What is quarantined, skipped or looks suspicious.
 fn warnings(server: &Server) -> Vec<String> {
     let name = typed(&server.id, &server.project);
     let mut warnings = Vec::new();
@@ -166,6 +171,21 @@ fn warnings(server: &Server) -> Vec<String> {
             "{} tools are quarantined: see gantry lock diff {name}, then gantry lock accept {name}",
             server.quarantined
         ));
+    }
+    if let Some(Import { skipped, missing_credentials, .. }) = &server.import {
+        if *skipped > 0 {
+            let id = server.id.trim_start_matches(&provider_id(""));
+            let name = typed(id, &server.project);
+            warnings.push(format!(
+                "{skipped} operations are skipped: see gantry openapi inspect {name} --skipped"
+            ));
+        }
+        if !missing_credentials.is_empty() {
+            warnings.push(format!("there are no credentials for {}", missing_credentials.join(", ")));
+        }
+        if server.tools == 0 {
+            warnings.push("no operation becomes a tool".to_owned());
+        }
     }
     warnings.extend(server.flags.iter().map(|flag| format!("suspicious: {flag}")));
     warnings

@@ -7,7 +7,7 @@ use crate::commands::typed;
 use crate::exit::{Outcome, UsageError};
 use crate::term::{self, plural};
 use anyhow::Context as _;
-use gantry_server::model::Server;
+use gantry_server::model::{Pins, Server};
 use std::collections::BTreeSet;
 use std::io;
 
@@ -23,7 +23,7 @@ pub(super) async fn run(lock: &Lock<'_>, args: &Accept) -> anyhow::Result<Outcom
     let diffs = lock.diff(server, tool).await?;
     let count = diffs.list.items.len();
     if count == 0 {
-        return nothing_to_accept(lock, &target).await;
+        return nothing_to_accept(lock, &target, &diffs.pinned).await;
     }
     // With --json, standard output has nothing but the JSON.
     let print = if lock.json { term::eprint } else { term::print };
@@ -32,8 +32,8 @@ pub(super) async fn run(lock: &Lock<'_>, args: &Accept) -> anyhow::Result<Outcom
         term::eprint("Nothing was accepted.");
         return Ok(Outcome::Failure);
     }
-    let accepted = lock.accept(diffs, server, tool).await?;
-    term::eprint(&format!("Accepted {} into {}.", plural(accepted.len(), "definition"), lock.file.name));
+    let accepted = lock.accept(&diffs, server, tool).await?;
+    term::eprint(&format!("Accepted {} into {}.", plural(accepted.len(), "definition"), diffs.pinned.file));
     if lock.json {
         term::print_json(&accepted);
     }
@@ -70,11 +70,12 @@ impl AcceptTarget {
 async fn servers(lock: &Lock<'_>) -> anyhow::Result<BTreeSet<String>> {
     let path = format!("/api/v1/servers{}", query(&[("project", Some(lock.project))]));
     let servers: Vec<Server> = lock.client.list(&path).await?;
-    Ok(servers.into_iter().map(|server| server.id.to_string()).collect())
+    let mcp = servers.into_iter().filter(|server| server.kind != "openapi");
+    Ok(mcp.map(|server| server.id.to_string()).collect())
 }
 
 /// There is no difference: the definitions are as pinned, or the server cannot be used, or there is no such tool.
-async fn nothing_to_accept(lock: &Lock<'_>, target: &AcceptTarget) -> anyhow::Result<Outcome> {
+async fn nothing_to_accept(lock: &Lock<'_>, target: &AcceptTarget, pinned: &Pins) -> anyhow::Result<Outcome> {
     if let Some(server) = &target.server {
         if let Some(missing) = lock.unavailable().await?.into_iter().find(|missing| missing.id == *server) {
             let (id, typed) = (term::sanitize(server), typed(server, lock.project));
@@ -85,9 +86,10 @@ async fn nothing_to_accept(lock: &Lock<'_>, target: &AcceptTarget) -> anyhow::Re
             return Ok(Outcome::Failure);
         }
         if let Some(tool) = &target.tool
-            && !lock.file.tools(server).any(|pinned| pinned == tool)
+            && let known = pinned.servers.get(server).map(Vec::as_slice).unwrap_or_default()
+            && !known.contains(tool)
         {
-            return Err(no_such_tool(lock, server, tool).await?.into());
+            return Err(no_such_tool(lock, server, tool, known).await?.into());
         }
     }
     if lock.json {
@@ -98,9 +100,14 @@ async fn nothing_to_accept(lock: &Lock<'_>, target: &AcceptTarget) -> anyhow::Re
 }
 
 /// The error for a tool that the server neither has nor had; it suggests a similar name.
-async fn no_such_tool(lock: &Lock<'_>, server: &str, tool: &str) -> anyhow::Result<UsageError> {
+async fn no_such_tool(
+    lock: &Lock<'_>,
+    server: &str,
+    tool: &str,
+    pinned: &[String],
+) -> anyhow::Result<UsageError> {
     let diffs = lock.diff(Some(server), None).await?.list.items;
-    let names = diffs.iter().filter_map(|diff| diff.tool.as_deref()).chain(lock.file.tools(server));
+    let names = diffs.iter().filter_map(|diff| diff.tool.as_deref()).chain(pinned.iter().map(String::as_str));
     let similar =
         names.map(|name| (strsim::jaro_winkler(name, tool), name)).max_by(|a, b| a.0.total_cmp(&b.0));
     let hint = match similar {

@@ -32,7 +32,10 @@ impl Imported {
     /// Says which document cannot be used, and why.
     pub(super) async fn read(options: &ApiOptions, project: &Project) -> Result<Self, String> {
         let started = Instant::now();
-        let api = read_api(options, project).await?;
+        let inline = project.rest.tools.iter().filter(|(_, tool)| tool.off.is_none());
+        let import_options = options.import_options(inline.map(|(name, _)| name.as_str()));
+        let client = RestClient::new(private(&project.own.web));
+        let api = ImportedApi::read(Arc::new(options.clone()), import_options, &client).await?;
         let elapsed = started.elapsed();
         let bytes = match &options.spec {
             SpecPlace::File(file) => file.metadata().ok().map(|metadata| metadata.len()),
@@ -44,20 +47,6 @@ impl Imported {
             tokio::task::spawn_blocking(move || Self { tools: pooled(&origin, &api), api, elapsed, bytes });
         work.await.map_err(|crash| format!("importing it failed: {crash}"))
     }
-}
-
-/// Reads a document and imports it beside the inline tools of a project.
-///
-/// # Errors
-/// Says which document cannot be used, and why.
-pub(in crate::commands) async fn read_api(
-    options: &ApiOptions,
-    project: &Project,
-) -> Result<ImportedApi, String> {
-    let inline = project.rest.tools.iter().filter(|(_, tool)| tool.off.is_none());
-    let import_options = options.import_options(inline.map(|(name, _)| name.as_str()));
-    let client = RestClient::new(private(&project.own.web));
-    ImportedApi::read(Arc::new(options.clone()), import_options, &client).await
 }
 
 /// The tools of an API under the names that a pool gives them.

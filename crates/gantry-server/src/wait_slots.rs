@@ -1,5 +1,5 @@
-//! Places for those who stay: requests that wait, and streams of events. One sender has so many of them and no more, so that
-//! one process without a key cannot take the connections of everybody.
+//! WaitSlots for those who stay: requests that wait, and streams of events. One sender has so many of them and no more, so that
+//! one process without a key cannot acquire the connections of everybody.
 
 use crate::Identity;
 use crate::error::ApiError;
@@ -8,18 +8,18 @@ use http::StatusCode;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Places of one principal.
+/// WaitSlots of one principal.
 const PER_PRINCIPAL: usize = 64;
 
 /// Who stays, and how often.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Places(Arc<Mutex<HashMap<Arc<str>, usize>>>);
+pub(crate) struct WaitSlots(Arc<Mutex<HashMap<Arc<str>, usize>>>);
 
-impl Places {
+impl WaitSlots {
     /// A place until it is dropped. Those who decide and those who administer always have one.
-    pub(crate) fn take(&self, who: &Identity) -> Result<Place, ApiError> {
+    pub(crate) fn acquire(&self, who: &Identity) -> Result<WaitSlot, ApiError> {
         if who.role >= Role::Approver {
-            return Ok(Place(None));
+            return Ok(WaitSlot(None));
         }
         let mut taken = self.lock();
         let count = taken.entry(Arc::clone(&who.principal)).or_default();
@@ -31,7 +31,7 @@ impl Places {
             return Err(ApiError::new(StatusCode::TOO_MANY_REQUESTS, ErrorCode::QueueFull, message));
         }
         *count += 1;
-        Ok(Place(Some((self.clone(), Arc::clone(&who.principal)))))
+        Ok(WaitSlot(Some((self.clone(), Arc::clone(&who.principal)))))
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, usize>> {
@@ -41,12 +41,12 @@ impl Places {
 
 /// A place that is taken.
 #[derive(Debug)]
-pub(crate) struct Place(Option<(Places, Arc<str>)>);
+pub(crate) struct WaitSlot(Option<(WaitSlots, Arc<str>)>);
 
-impl Drop for Place {
+impl Drop for WaitSlot {
     fn drop(&mut self) {
-        let Some((places, principal)) = &self.0 else { return };
-        let mut taken = places.lock();
+        let Some((slots, principal)) = &self.0 else { return };
+        let mut taken = slots.lock();
         let left = taken.get_mut(principal).map_or(0, |count| {
             *count = count.saturating_sub(1);
             *count
@@ -63,18 +63,18 @@ mod tests {
 
     #[test]
     fn one_sender_has_so_many_places_and_others_have_their_own() {
-        let places = Places::default();
+        let slots = WaitSlots::default();
         let local = Identity::local();
         let mut bot = Identity::local();
         bot.principal = "bot".into();
-        let mut taken: Vec<Place> = (0..PER_PRINCIPAL).map(|_| places.take(&local).unwrap()).collect();
-        assert!(places.take(&local).is_err());
-        drop(places.take(&bot).unwrap());
-        drop(places.take(&Identity::person()).unwrap());
+        let mut taken: Vec<WaitSlot> = (0..PER_PRINCIPAL).map(|_| slots.acquire(&local).unwrap()).collect();
+        assert!(slots.acquire(&local).is_err());
+        drop(slots.acquire(&bot).unwrap());
+        drop(slots.acquire(&Identity::owner()).unwrap());
         taken.pop();
-        taken.push(places.take(&local).unwrap());
-        assert!(places.take(&local).is_err());
+        taken.push(slots.acquire(&local).unwrap());
+        assert!(slots.acquire(&local).is_err());
         drop(taken);
-        assert!(places.lock().is_empty(), "nothing is kept of those who are gone");
+        assert!(slots.lock().is_empty(), "nothing is kept of those who are gone");
     }
 }

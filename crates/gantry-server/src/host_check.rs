@@ -12,12 +12,12 @@ use std::net::SocketAddr;
 
 /// Which Host and Origin values are accepted.
 #[derive(Debug, Clone)]
-pub(crate) struct Guard {
+pub(crate) struct HostCheck {
     hosts: Vec<String>,
     origins: Vec<String>,
 }
 
-impl Guard {
+impl HostCheck {
     /// Loopback names and the bound address, and what the configuration adds.
     #[must_use]
     pub(crate) fn new(bind: SocketAddr, extra_hosts: &[String], extra_origins: &[String]) -> Self {
@@ -32,7 +32,7 @@ impl Guard {
         self.check_host(request.uri().authority(), headers)?;
         for origin in headers.get_all(header::ORIGIN) {
             let origin = origin.to_str().unwrap_or_default();
-            if !self.origin_is_known(origin) {
+            if !self.is_allowed_origin(origin) {
                 return Err(refused(format!(
                     "the origin {origin:?} may not call this server; see server.allowedOrigins"
                 )));
@@ -50,20 +50,20 @@ impl Guard {
         if target.is_some_and(|target| !target.as_str().eq_ignore_ascii_case(host)) {
             return Err(ApiError::invalid("the address and the Host header of a request name the same host"));
         }
-        if self.knows(host) {
+        if self.is_allowed_host(host) {
             return Ok(());
         }
         Err(refused(format!("this server is not known as {host:?}; see server.allowedHosts")))
     }
 
-    fn knows(&self, host: &str) -> bool {
+    fn is_allowed_host(&self, host: &str) -> bool {
         self.hosts.iter().any(|known| known.eq_ignore_ascii_case(without_port(host)))
     }
 
-    fn origin_is_known(&self, origin: &str) -> bool {
+    fn is_allowed_origin(&self, origin: &str) -> bool {
         let host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
         self.origins.iter().any(|known| known.eq_ignore_ascii_case(origin))
-            || host.is_some_and(|host| self.knows(host))
+            || host.is_some_and(|host| self.is_allowed_host(host))
     }
 }
 
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     fn status(headers: &[(&str, &str)], uri: &str) -> Option<u16> {
-        let guard = Guard::new(
+        let guard = HostCheck::new(
             "127.0.0.1:7420".parse().unwrap(),
             &["gantry.test".into()],
             &["https://app.test".into()],

@@ -1,13 +1,11 @@
 //! The endpoints of MCP clients: `/mcp` (Streamable HTTP), `/sse` with `/messages` (HTTP+SSE of 2024-11-05) and `/ws`
 //! (WebSocket), all in front of the same server.
 
-mod socket;
+pub(crate) use super::websocket::{open_agent_socket, open_project_socket, open_socket};
 
-pub(crate) use socket::{open_agent_socket, open_project_socket, open_socket};
-
+use super::Gateway;
 use crate::api::query::{self, Path, Query};
 use crate::error::ApiError;
-use crate::mcp::Gateway;
 use crate::{App, Identity};
 use axum::body::Body;
 use axum::extract::State;
@@ -53,7 +51,7 @@ pub(crate) async fn serve_default(app: &App, identity: Identity, request: Reques
 }
 
 /// The gateway for a client; refused if its key is not for the project or the agent.
-fn gateway(
+pub(super) fn gateway(
     app: &App,
     identity: Identity,
     project: Option<&str>,
@@ -65,7 +63,7 @@ fn gateway(
         None if identity.projects.is_none() => Arc::clone(&DEFAULT_PROJECT),
         project => query::known_project(app, &identity, project)?,
     };
-    let agent = identity.acting_as(agent)?;
+    let agent = identity.effective_agent(agent)?;
     let projects = Arc::clone(&app.projects);
     Ok(Arc::new(Gateway::new(projects, identity, project, agent)))
 }
@@ -80,7 +78,7 @@ async fn respond(app: &App, gateway: Arc<Gateway>, request: Request<Body>) -> Re
     }
     let (key, handler): (_, Arc<dyn Handler>) = (gateway.key(), gateway);
     let response = match parts.method {
-        Method::POST => app.mcp.post(&parts.headers, &handler, query::body(body).await?).await,
+        Method::POST => app.mcp.post(&parts.headers, &handler, query::bytes(body).await?).await,
         Method::DELETE => app.mcp.delete(&parts.headers, &handler),
         Method::GET => app.mcp.get(&parts.headers, &handler),
         _ => app.mcp.other_method(),
@@ -111,7 +109,7 @@ pub(crate) async fn take_message(
     request: Request<Body>,
 ) -> Result<Response, ApiError> {
     let gateway = gateway(&app, identity, None, None)?;
-    let bytes = query::body(request.into_body()).await?;
+    let bytes = query::bytes(request.into_body()).await?;
     let (key, handler): (_, Arc<dyn Handler>) = (gateway.key(), gateway);
     let response = app.mcp.sse_message(&handler, &stream.session_id, bytes).await;
     Ok(response.map(|body| into_body(&app, key, body)))
@@ -122,8 +120,8 @@ fn into_body(app: &App, key: Option<KeyId>, body: gantry_mcp::Body) -> Body {
         gantry_mcp::Body::Whole(bytes) => Body::from(bytes),
         gantry_mcp::Body::Events(events) => {
             // A stream can outlive the key that it was opened with.
-            let voided = Arc::clone(&app.keys).voided(key);
-            Body::from_stream(events.map(Ok::<_, Infallible>).take_until(voided))
+            let wait_until_invalid = Arc::clone(&app.keys).wait_until_invalid(key);
+            Body::from_stream(events.map(Ok::<_, Infallible>).take_until(wait_until_invalid))
         }
     }
 }
