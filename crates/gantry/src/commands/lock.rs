@@ -77,6 +77,7 @@ impl Lock<'_> {
         let is_new = |diff: &&LockDiff| diff.change == "unpinned";
         let count_changed = |diffs: &LockDiffs| diffs.list.items.iter().filter(|diff| !is_new(diff)).count();
         let diffs = self.diff(None, None).await?;
+        let known = diffs.pinned.servers.clone();
         let mut changed = count_changed(&diffs);
         let mut pinned = Vec::new();
         if changed == 0 {
@@ -102,8 +103,10 @@ impl Lock<'_> {
             ));
         }
         for server in self.unavailable().await? {
-            let id = term::sanitize(&server.id);
-            term::eprint(&format!("{id} {}; what is pinned of it stays as it is.", server.is));
+            let (id, is) = (term::sanitize(&server.id), server.is);
+            let pins =
+                if known.contains_key(&server.id) { "its pins stay as they are" } else { "it is not pinned" };
+            term::eprint(&format!("{id} {is}; {pins}."));
         }
         if changed == 0 {
             return Ok(Outcome::Success);

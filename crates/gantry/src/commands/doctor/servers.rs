@@ -4,7 +4,7 @@ use super::{Check, Severity, error};
 use crate::client::{ApiClient, query};
 use crate::commands::typed;
 use crate::config::MAIN_PROJECT;
-use crate::term;
+use crate::term::{self, plural, thousands};
 use gantry_rest::provider_id;
 use gantry_runtime::clock;
 use gantry_server::model::{HealthStatus, Import, Replica, Server};
@@ -120,14 +120,17 @@ fn summary_line(server: &Server) -> String {
 
 /// What the server offers.
 fn capabilities(server: &Server) -> String {
-    let mut has = format!("{} tools", server.tools);
-    for (count, what) in [(server.resources, "resources"), (server.prompts, "prompts")] {
+    let mut has = plural(server.tools, "tool");
+    for (count, what) in [(server.resources, "resource"), (server.prompts, "prompt")] {
         if count > 0 {
-            has.push_str(&format!(", {count} {what}"));
+            has.push_str(&format!(", {}", plural(count, what)));
         }
     }
     if let Some(Import { operations, left_out, .. }) = &server.import {
-        has.push_str(&format!(" of {operations} operations, {left_out} left out by the options"));
+        has.push_str(&format!(" of {}", plural(operations, "operation")));
+        if *left_out > 0 {
+            has.push_str(&format!(", {} left out by the options", thousands(left_out)));
+        }
     }
     if let Some(era) = &server.era {
         has.push_str(&format!(", protocol {era}"));
@@ -167,18 +170,17 @@ fn warnings(server: &Server) -> Vec<String> {
     let name = typed(&server.id, &server.project);
     let mut warnings = Vec::new();
     if server.quarantined > 0 {
+        let quarantined = plural(server.quarantined, "tool");
         warnings.push(format!(
-            "{} tools are quarantined: see gantry lock diff {name}, then gantry lock accept {name}",
-            server.quarantined
+            "{quarantined} quarantined: see gantry lock diff {name}, then gantry lock accept {name}"
         ));
     }
     if let Some(Import { skipped, missing_credentials, .. }) = &server.import {
         if *skipped > 0 {
             let id = server.id.trim_start_matches(&provider_id(""));
             let name = typed(id, &server.project);
-            warnings.push(format!(
-                "{skipped} operations are skipped: see gantry openapi inspect {name} --skipped"
-            ));
+            let skipped = plural(skipped, "operation");
+            warnings.push(format!("{skipped} skipped: see gantry openapi inspect {name} --skipped"));
         }
         if !missing_credentials.is_empty() {
             warnings.push(format!("there are no credentials for {}", missing_credentials.join(", ")));

@@ -76,18 +76,22 @@ fn summary(source: &SpecSource, report: &ImportReport<'_>) -> Vec<String> {
     }
     report.servers.iter().for_each(|server| add("server", (*server).to_owned()));
     for (name, SchemeReport { scheme, configured }) in &report.schemes {
-        let credentials = match (source.is_entry, configured) {
-            (false, _) => "",
-            (true, true) => ": configured",
-            (true, false) => ": no credentials",
+        let credentials = match (scheme, configured) {
+            (Scheme::Unsupported { .. }, _) => "",
+            _ if !source.is_entry => "",
+            (_, true) => ": configured",
+            (_, false) => ": no credentials",
         };
         add("auth", format!("{name}, {}{credentials}", describe(scheme)));
     }
     let counts = &report.counts;
-    let left_out = format!("{} left out by the options", thousands(counts.filtered));
-    let skipped = format!("{} skipped", thousands(counts.skipped));
-    let tools = plural(counts.tools, "tool");
-    add("operations", format!("{}: {tools}, {left_out}, {skipped}", thousands(counts.operations)));
+    let mut operations = format!("{}: {}", thousands(counts.operations), plural(counts.tools, "tool"));
+    for (count, what) in [(counts.filtered, "left out by the options"), (counts.skipped, "skipped")] {
+        if count > 0 {
+            operations.push_str(&format!(", {} {what}", thousands(count)));
+        }
+    }
+    add("operations", operations);
     add("tokens", format!("{} for the list of tools", thousands(report.tokens.listing)));
     add("took", format!("{} ms", report.stats.elapsed_ms));
     lines
