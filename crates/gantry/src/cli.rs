@@ -9,7 +9,7 @@ mod policy;
 pub(crate) use actions::{
     Accept, AddServer, AgentsAction, AuditAction, LockAction, NamedServer, ServersAction, Switch,
 };
-pub(crate) use approvals::{ApprovalsAction, Approve, Deny, Grants, ListApprovals, OneApproval, RevokeGrant};
+pub(crate) use approvals::{ApprovalsAction, Approve, Deny, Grants, ListApprovals};
 pub(crate) use keys::{CreateKey, KeysAction, ListKeys};
 pub(crate) use openapi::{Inspect, OpenapiAction};
 pub(crate) use policy::{PolicyAction, Replay, TestPolicy};
@@ -27,7 +27,11 @@ use std::path::PathBuf;
 /// The heading of the options that every command has, so that they follow its own.
 const GLOBAL: &str = "Global options";
 
-const PRIORITIES: [(&str, &str); 3] = [("low", ""), ("normal", ""), ("high", "")];
+const PRIORITIES: [(&str, &str); 3] = [
+    ("low", "After all other calls of the queue"),
+    ("normal", "In the order of the calls"),
+    ("high", "Before all other calls of the queue"),
+];
 
 /// A governed gateway between AI agents and their tools.
 ///

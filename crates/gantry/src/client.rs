@@ -11,9 +11,10 @@ use crate::{term, wiring};
 use anyhow::Context as _;
 use gantry_egress::LocalServer;
 use gantry_server::App;
+use gantry_server::model::List;
 use http::{Method, StatusCode};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -137,15 +138,6 @@ pub(crate) enum ApiClient {
     InProcess(App),
 }
 
-/// One page of a list.
-#[derive(Debug, Deserialize)]
-pub(crate) struct Page<T> {
-    pub(crate) items: Vec<T>,
-    /// The cursor of the next page, if there is one.
-    #[serde(default)]
-    pub(crate) next: Option<Value>,
-}
-
 impl ApiClient {
     /// Reads one resource.
     pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> anyhow::Result<T> {
@@ -154,7 +146,7 @@ impl ApiClient {
 
     /// Reads a list up to the server's page limit.
     pub(crate) async fn list<T: DeserializeOwned>(&self, path: &str) -> anyhow::Result<Vec<T>> {
-        Ok(self.get::<Page<T>>(path).await?.items)
+        Ok(self.get::<List<T>>(path).await?.items)
     }
 
     /// Sends a request with a body.
@@ -187,8 +179,7 @@ impl ApiClient {
             Self::InProcess(app) => app.local(method, path, body.into()).await?,
         };
         let text = String::from_utf8(bytes.into()).context("the answer is not UTF-8")?;
-        let body = serde_json::from_str(&text).unwrap_or_default();
-        Ok(ApiResponse { status, text, body })
+        Ok(ApiResponse { status, text })
     }
 
     /// Whether this is the client of a running server, which goes on when the command has ended.
@@ -227,8 +218,6 @@ pub(crate) struct ApiResponse {
     pub(crate) status: StatusCode,
     /// The body, JSON text.
     pub(crate) text: String,
-    /// The same as a value.
-    pub(crate) body: Value,
 }
 
 impl ApiResponse {
@@ -240,16 +229,18 @@ impl ApiResponse {
         })
     }
 
-    /// The body of a success; a client error (4xx) becomes a [`UsageError`].
+    /// The body of a success, or the error.
     pub(crate) fn into_result<T: DeserializeOwned>(self) -> anyhow::Result<T> {
-        if self.status.is_success() {
-            return self.parse();
+        if self.status.is_success() { self.parse() } else { Err(self.into_error()) }
+    }
+
+    /// The error; a client error (4xx) becomes a [`UsageError`].
+    pub(crate) fn into_error(self) -> anyhow::Error {
+        match self.error_message() {
+            Ok(message) if self.status.is_client_error() => UsageError(message).into(),
+            Ok(message) => anyhow::Error::msg(message),
+            Err(error) => error,
         }
-        let message = self.error_message()?;
-        if self.status.is_client_error() {
-            return Err(UsageError(message).into());
-        }
-        anyhow::bail!(message)
     }
 
     /// The message of an error.

@@ -27,15 +27,14 @@ use crate::exit::Outcome;
 use crate::term;
 
 pub(crate) async fn dispatch(cli: Cli, extra: Extra) -> anyhow::Result<Outcome> {
-    // Looking into a broken set-up is what `doctor` is for, so it reads the configuration itself.
-    if let Command::Doctor(asked) = &cli.command {
-        return Box::pin(doctor::run(&cli, extra, asked)).await;
+    // These commands load the configuration themselves: doctor reports a broken one, policy may test another one, and
+    // openapi starts nothing.
+    if let Command::Doctor(doctor) = &cli.command {
+        return Box::pin(doctor::run(&cli, extra, doctor)).await;
     }
-    // So do those who judge a configuration that may not hold yet.
     if let Command::Policy { action } = &cli.command {
         return policy::run(&cli, extra, action).await;
     }
-    // A document is looked at without anything being started.
     if let Command::Openapi { action } = &cli.command {
         return Box::pin(openapi::run(&cli, action)).await;
     }
@@ -57,12 +56,12 @@ pub(crate) async fn dispatch(cli: Cli, extra: Extra) -> anyhow::Result<Outcome> 
     }
 }
 
-/// The name of something in a project, as a command takes it.
+/// A name as a command takes it, with the option of its project.
 fn typed(name: &str, project: &str) -> String {
     format!("{}{}", term::shell_word(name), in_project(project))
 }
 
-/// What commands take to work in a project; nothing for the one that they work in anyway.
+/// The option that selects a project; empty for the default project.
 fn in_project(project: &str) -> String {
     match project {
         "" | MAIN_PROJECT => String::new(),

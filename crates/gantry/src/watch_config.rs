@@ -10,7 +10,8 @@ use tokio_util::sync::CancellationToken;
 /// How often the files are checked for changes.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Applies changes until `stop` fires. A file that is being written is read once it has come to rest.
+/// Applies changes until `stop` fires. A file is read when it has not changed for one interval, so that no half-written
+/// file is read.
 pub(crate) async fn watch(
     projects: Arc<Projects>,
     configuration: Arc<Configuration>,
@@ -18,7 +19,7 @@ pub(crate) async fn watch(
 ) {
     let Some(mut known) = stamp(&configuration).await else { return };
     let mut seen = known.clone();
-    // Something may have changed between the start and the first look.
+    // The files may have changed between the start and the first check.
     projects.reload().await.ok();
     loop {
         tokio::select! {
@@ -26,12 +27,12 @@ pub(crate) async fn watch(
             () = tokio::time::sleep(POLL_INTERVAL) => {}
         }
         let Some(now) = stamp(&configuration).await else { return };
-        let at_rest = now == seen;
+        let is_stable = now == seen;
         seen = now;
-        if at_rest && seen != known {
-            // Taken before reading: what changes while it is read is seen the next time.
+        if is_stable && seen != known {
+            // A change during the reload differs from this stamp and is found by the next check.
             known = seen.clone();
-            // What came of it is in the event stream and in the log; a mistake stays known until it is mended.
+            // The result is in the event stream and in the log.
             projects.reload().await.ok();
         }
     }
@@ -42,7 +43,7 @@ async fn stamp(configuration: &Arc<Configuration>) -> Option<Stamp> {
     match tokio::task::spawn_blocking(move || loaded.stamp()).await {
         Ok(stamp) => Some(stamp),
         Err(error) => {
-            tracing::error!("changes of the configuration are not seen any more: {error}");
+            tracing::error!("changes of the configuration are no longer noticed: {error}");
             None
         }
     }

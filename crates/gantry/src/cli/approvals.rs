@@ -73,7 +73,7 @@ pub(crate) struct Approve {
     /// Also for later calls of this tool by this caller until the grant is revoked or the tool changes
     #[arg(long, group = "duration")]
     pub(crate) always: bool,
-    /// The same by name
+    /// The same three choices by name
     #[arg(long, group = "duration", value_parser = choice::<GrantScope>(&SCOPES))]
     scope: Option<GrantScope>,
     /// Run it with these arguments instead, as JSON; @FILE reads them from a file, - from standard input

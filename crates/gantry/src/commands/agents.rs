@@ -11,7 +11,7 @@ use gantry_server::model::{Agent, AgentDetails};
 
 const COLUMNS: [Column<Agent>; 6] = [
     Column::new("NAME", |agent| agent.name.to_string()),
-    Column::new("PROJECT", |agent: &Agent| agent.project.to_string()).hidden_if(&[MAIN_PROJECT]),
+    Column::unless("PROJECT", &[MAIN_PROJECT], |agent| agent.project.to_string()),
     Column::new("ACTIVE", |agent| if agent.active { "●" } else { "" }.to_owned()),
     Column::new("TOOLS", |agent| agent.tools.map_or_else(|| "?".to_owned(), |tools| tools.to_string())),
     Column::new("MODEL", |agent| agent.model.clone().unwrap_or_default()),

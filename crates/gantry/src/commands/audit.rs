@@ -8,8 +8,8 @@ use crate::term::{self, Column};
 use gantry_server::model::{AuditVerification, CallRecord, List};
 
 const COLUMNS: [Column<CallRecord>; 7] = [
-    Column::new("STARTED (UTC)", |call| term::timestamp(&call.started_at.to_string())),
-    Column::new("PROJECT", |call: &CallRecord| call.project.to_string()).hidden_if(&[MAIN_PROJECT]),
+    Column::new("STARTED (UTC)", |call| term::timestamp(call.started_at)),
+    Column::unless("PROJECT", &[MAIN_PROJECT], |call| call.project.to_string()),
     Column::new("TOOL", |call| call.tool.to_string()),
     Column::new("CALLER", caller),
     Column::new("STATE", state),

@@ -13,15 +13,14 @@ const COLUMNS: [Column<Key>; 9] = [
     Column::new("ID", |key| key.id.to_string()),
     Column::new("NAME", |key| key.name.to_string()),
     Column::new("ROLE", |key| key.role.to_string()),
-    Column::new("STATE", |key: &Key| state(key).to_owned()).hidden_if(&["active"]),
-    Column::new("PROJECTS", |key: &Key| all_or(&key.projects)).hidden_if(&["all"]),
-    Column::new("AGENT", |key: &Key| key.agent.as_deref().unwrap_or_default().to_owned()).hidden_if(&[""]),
-    Column::new("TOOLS", tools).hidden_if(&["all", "-"]),
-    Column::new("CREATED (UTC)", |key| term::timestamp(&key.created_at.to_string())),
-    Column::new("EXPIRES (UTC)", |key: &Key| {
-        key.expires_at.map(|at| term::timestamp(&at.to_string())).unwrap_or_default()
-    })
-    .hidden_if(&[""]),
+    Column::unless("STATE", &["active"], |key| state(key).to_owned()),
+    Column::unless("PROJECTS", &["all"], |key| all_or(&key.projects)),
+    Column::unless("AGENT", &[""], |key| key.agent.as_deref().unwrap_or_default().to_owned()),
+    Column::unless("TOOLS", &["all", "-"], tools),
+    Column::new("CREATED (UTC)", |key| term::timestamp(key.created_at)),
+    Column::unless("EXPIRES (UTC)", &[""], |key| {
+        key.expires_at.map(|at| term::timestamp(at)).unwrap_or_default()
+    }),
 ];
 
 pub(super) async fn run(

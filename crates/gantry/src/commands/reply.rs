@@ -1,67 +1,85 @@
-//! The reply to a call, as people read it and as programs do.
+//! The result of a call, as the API returns it, and how it is printed.
 
-use super::approvals::words;
-use crate::client::ApiResponse;
+use super::approvals::format;
 use crate::exit::Outcome;
 use crate::term;
-use gantry_core::raw;
-use serde_json::{Value, json};
+use gantry_core::{State, ToolError, raw};
+use gantry_server::model::Extras;
+use serde::Deserialize;
+use serde_json::value::RawValue;
 
-/// What `GET /api/v1/calls/{id}` says of a call that is over, as the call itself would have been answered.
-pub(super) fn reply_from_record(answer: ApiResponse) -> ApiResponse {
-    if answer.body.get("ok").is_some() {
-        let text = raw::without(&answer.text, |name| name == "record");
-        return ApiResponse { text, ..answer };
-    }
-    // It never ran, so there is no reply of a tool.
-    let text = |pointer: &str| answer.body.pointer(pointer).and_then(Value::as_str);
-    let state = text("/state").unwrap_or_default();
-    let error = ["/error", "/record/error"].iter().find_map(|place| answer.body.pointer(place)).cloned();
-    let error = error.unwrap_or_else(
-        || json!({ "code": state, "message": format!("the call is {}", words::state(state)) }),
-    );
-    let body = json!({ "ok": false, "error": error, "id": text("/id"), "state": state });
-    ApiResponse { status: answer.status, text: body.to_string(), body }
+/// The result of a call: its JSON text, and what the command line reads in it.
+#[derive(Debug)]
+pub(super) struct CallResult {
+    pub(super) text: String,
+    pub(super) reply: Reply,
 }
 
-/// Shows a reply.
-pub(super) fn show(answer: &ApiResponse, as_json: bool) -> Outcome {
-    let ok = is_ok(answer);
-    if as_json {
-        term::print(answer.text.trim_end());
-        return if ok { Outcome::Success } else { Outcome::Failure };
+/// The part of a `CallReply` that is printed. A request that never became a call has only `ok` and `error`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Reply {
+    pub(super) ok: bool,
+    pub(super) result: Option<Box<RawValue>>,
+    pub(super) error: Option<ToolError>,
+    pub(super) state: Option<State>,
+    pub(super) approval_id: Option<String>,
+    #[serde(default)]
+    pub(super) latency_ms: u64,
+    #[serde(default)]
+    extras: Extras,
+}
+
+impl CallResult {
+    pub(super) fn new(text: String) -> anyhow::Result<Self> {
+        Ok(Self { reply: serde_json::from_str(&text)?, text })
     }
-    if let Some(arguments) = answer.body.pointer("/extras/executedArguments") {
-        let arguments = term::sanitize(&arguments.to_string());
-        term::eprint(&format!("It ran with the arguments that were approved instead: {arguments}"));
+
+    /// The result of a recorded call, as the call itself would have returned it.
+    pub(super) fn from_record(text: &str) -> anyhow::Result<Self> {
+        Self::new(raw::without(text, |name| name == "record"))
     }
-    if ok {
-        match answer.body.get("result") {
-            Some(Value::String(text)) => term::print_untrusted(text),
-            Some(value) => term::print_json(value),
-            None => {}
+
+    pub(super) fn outcome(&self) -> Outcome {
+        if self.reply.ok { Outcome::Success } else { Outcome::Failure }
+    }
+
+    /// Prints the result on standard output, or the error on standard error.
+    pub(super) fn print(&self, json: bool) -> Outcome {
+        if json {
+            term::print(self.text.trim_end());
+            return self.outcome();
         }
-        return Outcome::Success;
-    }
-    print_error(answer);
-    Outcome::Failure
-}
-
-/// Whether the call did what it was to do.
-pub(super) fn is_ok(answer: &ApiResponse) -> bool {
-    answer.body.get("ok") == Some(&Value::Bool(true))
-}
-
-/// Says why a call came to nothing.
-pub(super) fn print_error(answer: &ApiResponse) {
-    let text = |pointer: &str| answer.body.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    let (message, state) = (term::sanitize(text("/error/message")), text("/state"));
-    // Denied, expired, canceled and unknown are never to be taken for one another.
-    let word = match words::state(state) {
-        word @ ("denied" | "expired" | "canceled" | "unknown") if !message.contains(word) => {
-            format!("{word}: ")
+        if let Some(arguments) = &self.reply.extras.executed_arguments {
+            let arguments = term::sanitize(&arguments.to_string());
+            term::eprint(&format!("It ran with the arguments that were approved instead: {arguments}"));
         }
-        _ => String::new(),
-    };
-    term::eprint(&format!("error: {word}{message} [{}]", text("/error/code")));
+        match (&self.reply.result, self.reply.ok) {
+            (Some(result), true) => match serde_json::from_str::<String>(result.get()) {
+                Ok(text) => term::print_untrusted(&text),
+                Err(_) => term::print(&term::pretty_json(result.get())),
+            },
+            (None, true) => {}
+            (_, false) => self.print_error(),
+        }
+        self.outcome()
+    }
+
+    /// Prints why the call failed or was not run.
+    pub(super) fn print_error(&self) {
+        let error = self.reply.error.as_ref();
+        let (code, message) = error.map_or(("", ""), |error| (error.code.as_str(), &*error.message));
+        let message = term::sanitize(message);
+        // The word must not be missing: denied, expired, canceled and unknown mean different things.
+        let word = match self.reply.state {
+            Some(
+                state @ (State::RejectedByUser
+                | State::RejectedByTimeout
+                | State::CancelledBySystem
+                | State::OutcomeUnknown),
+            ) if !message.contains(format::state(state)) => format!("{}: ", format::state(state)),
+            _ => String::new(),
+        };
+        term::eprint(&format!("error: {word}{message} [{code}]"));
+    }
 }

@@ -9,13 +9,13 @@ use gantry_server::model::{Canceled, Operation, Run, RunTree, Turn};
 
 const COLUMNS: [Column<Run>; 8] = [
     Column::new("RUN", |run| run.id.to_string()),
-    Column::new("PROJECT", |run: &Run| run.project.to_string()).hidden_if(&[MAIN_PROJECT]),
+    Column::unless("PROJECT", &[MAIN_PROJECT], |run| run.project.to_string()),
     Column::new("VIA", |run| run.door.to_string()),
     Column::new("CALLER", |run| run.principal.to_string()),
     Column::new("AGENT", |run| run.agent.as_deref().unwrap_or_default().to_owned()),
     Column::new("CALLS", |run| run.totals.tools_run.to_string()),
     Column::new("FAILED", |run| run.totals.failed.to_string()),
-    Column::new("LAST USED (UTC)", |run| term::timestamp(&run.last_at.to_string())),
+    Column::new("LAST USED (UTC)", |run| term::timestamp(run.last_at)),
 ];
 
 pub(super) async fn run(context: CommandContext, args: &Runs) -> anyhow::Result<Outcome> {

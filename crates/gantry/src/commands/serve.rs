@@ -13,8 +13,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// How long running calls may take to end when the server is told to stop.
-const GRACE: Duration = Duration::from_secs(25);
+/// How long running calls may go on when the server is stopped.
+const SHUTDOWN_GRACE_PERIOD: Duration = Duration::from_secs(25);
 
 pub(super) async fn run(context: CommandContext, bind: Option<SocketAddr>) -> anyhow::Result<Outcome> {
     let CommandContext { source, loaded, data_dir, extra, .. } = context;
@@ -32,21 +32,21 @@ pub(super) async fn run(context: CommandContext, bind: Option<SocketAddr>) -> an
         admin_key: key.as_str().into(),
     };
     let stop = stop_on_signal()?;
-    let following = tokio::spawn(watch_config::watch(Arc::clone(&projects), configuration, stop.clone()));
+    let watching = tokio::spawn(watch_config::watch(Arc::clone(&projects), configuration, stop.clone()));
     let app = App::new(Arc::clone(&projects), parse, stop);
     let ready = |address| {
-        // What processes that are gone have left waiting goes on here.
+        // This process continues the held calls of processes that have died.
         projects.services().approvals().take_over_orphans();
         if let Err(error) = data_dir.write_server_info(address) {
-            tracing::warn!("other commands will not find this server: {error:#}");
+            tracing::warn!("commands will not find this server: {error:#}");
         }
         let active = active(&projects);
         term::eprint(&greeting(address, (tools, starting), &active, &data_dir, fresh.then_some(&*key)));
     };
     let served = gantry_server::serve(app.clone(), options, ready).await;
-    // Calls whose clients hung up may end first; only then do sessions end, which cancels what is left.
-    following.abort();
-    projects.drain(GRACE).await;
+    // Running calls may end before their sessions do, which cancels the rest.
+    watching.abort();
+    projects.drain(SHUTDOWN_GRACE_PERIOD).await;
     app.close().await;
     projects.shutdown(Duration::ZERO).await;
     served.map_err(|error @ gantry_server::Error::Bind { .. }| UsageError(error.to_string()))?;
@@ -54,13 +54,13 @@ pub(super) async fn run(context: CommandContext, bind: Option<SocketAddr>) -> an
     Ok(Outcome::Success)
 }
 
-/// How many tools a caller of a project has who names no agent.
+/// The number of tools for clients of a project that name no agent.
 fn count_tools(projects: &Projects, project: &str) -> Option<usize> {
     let context = projects.peek(project, None)?;
     Some(context.runtime.toolset(context.agent.as_deref()).ok()?.len())
 }
 
-/// The active agents, each in its project, in lines.
+/// The active agent of each project, in lines.
 fn active(projects: &Projects) -> String {
     let names = projects.names();
     let active = names.iter().filter_map(|name| Some((name, projects.active(name)?)));
@@ -85,7 +85,7 @@ fn greeting(
     );
     match key {
         Some(key) => text.push_str(&format!(
-            "\n  This key approves and administers. It is kept in admin.key in the data folder:\n  {key}\n"
+            "\n  This key may approve and administer. It is stored in admin.key in the data folder:\n  {key}\n"
         )),
         None => text.push_str("  key   admin.key in the data folder\n"),
     }
@@ -93,7 +93,7 @@ fn greeting(
     text
 }
 
-/// Fires at the first SIGINT or SIGTERM. The second one ends the process at once.
+/// A token that the first SIGINT or SIGTERM cancels. The next signal kills the process.
 fn stop_on_signal() -> anyhow::Result<CancellationToken> {
     let stop = CancellationToken::new();
     let fired = stop.clone();
@@ -101,7 +101,7 @@ fn stop_on_signal() -> anyhow::Result<CancellationToken> {
     tokio::spawn(async move {
         signals.recv().await;
         signals.kill_on_next_signal();
-        term::eprint("\nStopping: running calls may end first. Once more stops at once.");
+        term::eprint("\nStopping: running calls may end first. Press again to stop at once.");
         fired.cancel();
     });
     Ok(stop)

@@ -12,15 +12,14 @@ use gantry_server::model::{ChangedServer, HealthStatus, Removed, Server, ServerI
 const COLUMNS: [Column<Server>; 10] = [
     Column::new("LIGHT", |server| term::light(server.health.as_str())),
     Column::new("ID", |server| server.id.to_string()),
-    Column::new("PROJECT", |server: &Server| server.project.to_string()).hidden_if(&[MAIN_PROJECT]),
-    Column::new("AGENT", |server: &Server| server.agent.as_deref().unwrap_or_default().to_owned())
-        .hidden_if(&[""]),
+    Column::unless("PROJECT", &[MAIN_PROJECT], |server| server.project.to_string()),
+    Column::unless("AGENT", &[""], |server| server.agent.as_deref().unwrap_or_default().to_owned()),
     Column::new("TYPE", |server| server.kind.to_string()),
     Column::new("STATUS", |server| server.status.to_string()),
     Column::new("ERA", |server| server.era.as_deref().unwrap_or_default().to_owned()),
     Column::new("TOOLS", tools),
     Column::new("MS", |server| server.latency_ms.map(|ms| format!("{ms:.1}")).unwrap_or_default()),
-    Column::new("SINCE (UTC)", |server| term::timestamp(&server.since.to_string())),
+    Column::new("SINCE (UTC)", |server| term::timestamp(server.since)),
 ];
 
 const EMPTY: &str =

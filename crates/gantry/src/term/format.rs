@@ -3,8 +3,8 @@
 use super::sanitize;
 
 /// A time of the API (RFC 3339, UTC) to the second: `2026-11-15 09:00:00`.
-pub(crate) fn timestamp(rfc3339: &str) -> String {
-    rfc3339.chars().take(19).collect::<String>().replace('T', " ")
+pub(crate) fn timestamp(rfc3339: impl ToString) -> String {
+    rfc3339.to_string().chars().take(19).collect::<String>().replace('T', " ")
 }
 
 /// A name quoted for a shell where it needs quotes.

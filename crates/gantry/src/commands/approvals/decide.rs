@@ -1,175 +1,171 @@
 //! `gantry approvals approve`, `deny` and `cancel`.
 
-use super::decision::{Decision, Given, is_object};
-use super::find;
-use super::follow::{Followed, Until, follow};
-use super::item::Item;
-use super::keyboard::Keyboard;
-use super::words;
-use crate::cli::{Approve, Deny, OneApproval};
-use crate::client::{ApiClient, ApiResponse, CommandContext, Scope, encoded};
-use crate::commands::{arguments, reply};
+use super::format;
+use super::terminal::Input;
+use super::wait::{WaitLimit, WaitResult, wait_for_call};
+use crate::cli::{Approve, Deny};
+use crate::client::{ApiClient, ApiResponse, CommandContext, Scope};
+use crate::commands::arguments;
 use crate::exit::{Outcome, UsageError};
 use crate::term;
-use gantry_core::raw;
-use gantry_runtime::ledger::Scope as GrantScope;
-use http::StatusCode;
-use serde_json::Value;
+use gantry_core::id::ApprovalId;
+use gantry_core::{State, raw};
+use gantry_server::model::{Approval, Decision};
+use http::{Method, StatusCode};
 
-pub(super) async fn approve(context: CommandContext, wanted: &Approve) -> anyhow::Result<Outcome> {
-    let modified = wanted.args.as_deref().map(arguments::read).transpose()?;
-    if modified.as_ref().is_some_and(|arguments| !is_object(arguments)) {
-        return Err(UsageError("--args takes an object, such as '{\"path\": \"copy.txt\"}'".into()).into());
-    }
-    let is_running = context.running_server()?.is_some();
-    if wanted.no_wait && !is_running {
+/// The server's answer to a decision.
+pub(in crate::commands) enum DecisionResult {
+    Accepted(Box<Approval>),
+    /// The decision came too late, or the user may not make it.
+    Conflict(ApiResponse),
+    /// The decision cannot be carried out, for example because of its arguments. Nothing was decided.
+    Invalid(ApiResponse),
+}
+
+/// Sends a decision.
+pub(in crate::commands) async fn decide(
+    client: &ApiClient,
+    id: impl ToString,
+    decision: &Decision,
+) -> anyhow::Result<DecisionResult> {
+    let path = format!("{}/decision", super::path(&id.to_string()));
+    let response = client.send(Method::POST, &path, serde_json::to_string(decision)?).await?;
+    Ok(match response.status {
+        status if is_conflict(status) => DecisionResult::Conflict(response),
+        StatusCode::BAD_REQUEST => DecisionResult::Invalid(response),
+        _ => DecisionResult::Accepted(response.into_result()?),
+    })
+}
+
+fn is_conflict(status: StatusCode) -> bool {
+    matches!(status, StatusCode::FORBIDDEN | StatusCode::CONFLICT | StatusCode::GONE)
+}
+
+pub(super) async fn approve(context: CommandContext, wanted: Approve) -> anyhow::Result<Outcome> {
+    let modified_args = wanted.args.as_deref().map(arguments::read_object).transpose()?;
+    if wanted.no_wait && context.running_server()?.is_none() {
         let message = "no Gantry runs on this data folder, so the call runs in this process, which has to wait for it; \
                        leave --no-wait out, or start gantry serve first";
         return Err(UsageError(message.into()).into());
     }
-    let decision = Decision {
-        approved: true,
-        scope: wanted.scope(),
-        modified: modified.map(|arguments| arguments.get().to_owned()),
-        reason: wanted.reason.clone(),
-    };
-    // The whole client: the call may run here, with the servers of its project.
     let json = context.json;
-    let client = context.connect(Scope::All).await?;
-    let done = approved(&client, json, wanted, &decision).await;
-    client.close().await;
-    done
+    // Without a running server the call runs in this process, with the MCP servers of its project.
+    context
+        .with_client(Scope::All, async |client| {
+            let scope = wanted.scope();
+            let decision = Decision { approved: true, modified_args, reason: wanted.reason.clone(), scope };
+            let approval = match decide(client, &wanted.id, &decision).await? {
+                DecisionResult::Accepted(approval) => approval,
+                DecisionResult::Conflict(response) => return print_conflict(&response, json),
+                DecisionResult::Invalid(response) => return Err(response.into_error()),
+            };
+            if wanted.wait || !client.is_remote() {
+                return wait(client, &approval, json).await;
+            }
+            print_decided(&approval, json)
+        })
+        .await
 }
 
-async fn approved(
-    client: &ApiClient,
-    json: bool,
-    wanted: &Approve,
-    decision: &Decision,
-) -> anyhow::Result<Outcome> {
-    let id = find::approval(client, &wanted.id).await?;
-    let item = match decision.give(client, &id).await? {
-        Given::Stands(item) => item,
-        Given::Refused(answer) => return Ok(refused(&answer, json)),
-        Given::Invalid(answer) => return answer.into_result::<serde_json::Value>().map(|_| Outcome::Failure),
-    };
-    let waits = wanted.wait || !client.is_remote();
-    if waits && item.state() == "SCHEDULED_FOR_EXECUTION" && !client.is_remote() {
-        term::eprint("No Gantry runs on this data folder. It runs when one does at that time: gantry serve.");
-        return Ok(shown(&item, json));
+/// Waits until an approved call has ended, and prints its result.
+async fn wait(client: &ApiClient, approval: &Approval, json: bool) -> anyhow::Result<Outcome> {
+    if approval.state == State::ScheduledForExecution && !client.is_remote() {
+        term::eprint("No Gantry runs on this data folder. The call runs if gantry serve runs at that time.");
+        return print_decided(approval, json);
     }
-    if !waits {
-        return Ok(shown(&item, json));
-    }
-    let mut keyboard = Keyboard::new()?;
-    term::eprint(&format!("{}. Ctrl-C leaves it.", in_words(&item)));
-    let until = Until { time: None, decided: false };
-    let followed = follow(client, (item.call(), item.id()), until, &mut keyboard).await?;
-    ended(client, &item, followed, json).await
-}
-
-/// Tells how the call ended that was approved.
-async fn ended(
-    client: &ApiClient,
-    item: &Item,
-    followed: Followed,
-    as_json: bool,
-) -> anyhow::Result<Outcome> {
-    let answer = match followed {
-        Followed::Over(answer) => reply::reply_from_record(answer),
-        Followed::Asked => {
-            let again = Item::pending_of(client, item.call()).await?;
-            let id = again.as_ref().map_or("a new request", Item::id);
+    let mut input = Input::new()?;
+    term::eprint(&format!("{}. Ctrl-C stops waiting.", summary(approval)));
+    let limit = WaitLimit { deadline: None, while_pending: false };
+    let result = match wait_for_call(client, approval, limit, &mut input).await? {
+        WaitResult::Ended(result) => result,
+        WaitResult::NeedsApproval => {
+            let again = super::pending_request(client, approval).await?;
+            let id = again.map_or_else(|| "a new request".to_owned(), |again| again.id.to_string());
             term::eprint(&format!(
-                "Nothing was run: what you approved has changed since it was asked. It is asked again as {id}; see \
-                 gantry approvals show {id}"
+                "Nothing was run: what you approved has changed since it was requested. It needs another approval as \
+                 {id}; see gantry approvals show {id}"
             ));
             return Ok(Outcome::Failure);
         }
-        Followed::Late | Followed::Interrupted => {
-            let still = if client.is_remote() { "It goes on in the running Gantry" } else { "It is cut off" };
-            term::eprint(&format!("{still}; gantry approvals show {} says how it stands.", item.id()));
+        WaitResult::TimedOut | WaitResult::Interrupted => {
+            print_still_running(client, approval.id);
             return Ok(Outcome::Failure);
         }
     };
-    if as_json {
-        let item = Item::get(client, item.id()).await?;
-        term::print(&term::pretty_json(&raw::with(&item.text, "reply", answer.text.trim())));
-        return Ok(if reply::is_ok(&answer) { Outcome::Success } else { Outcome::Failure });
+    if json {
+        let approval = serde_json::to_string(&super::get(client, approval.id).await?)?;
+        term::print(&term::pretty_json(&raw::with(&approval, "reply", result.text.trim())));
+        return Ok(result.outcome());
     }
-    if reply::is_ok(&answer) {
-        let ms = answer.body.get("latencyMs").and_then(Value::as_u64).unwrap_or_default();
-        term::eprint(&format!("done: {} ended well after {ms} ms", term::sanitize(item.tool())));
+    if result.reply.ok {
+        let (tool, ms) = (term::sanitize(&approval.tool), result.reply.latency_ms);
+        term::eprint(&format!("done: {tool} succeeded after {ms} ms"));
     }
-    Ok(reply::show(&answer, false))
+    Ok(result.print(false))
 }
 
-pub(super) async fn deny(context: CommandContext, wanted: &Deny) -> anyhow::Result<Outcome> {
+/// Says what becomes of a call that the user no longer waits for.
+pub(in crate::commands) fn print_still_running(client: &ApiClient, id: ApprovalId) {
+    let still = if client.is_remote() { "It goes on in the running Gantry" } else { "It is cut off" };
+    term::eprint(&format!("{still}; gantry approvals show {id} shows its state."));
+}
+
+pub(super) async fn deny(context: CommandContext, wanted: Deny) -> anyhow::Result<Outcome> {
     let json = context.json;
-    let client = context.connect(Scope::LedgerOnly).await?;
-    let done = denied(&client, json, wanted).await;
-    client.close().await;
-    done
+    context
+        .with_client(Scope::LedgerOnly, async |client| {
+            let decision = Decision { reason: wanted.reason, ..Decision::default() };
+            match decide(client, &wanted.id, &decision).await? {
+                DecisionResult::Accepted(approval) => print_decided(&approval, json),
+                DecisionResult::Conflict(response) => print_conflict(&response, json),
+                DecisionResult::Invalid(response) => Err(response.into_error()),
+            }
+        })
+        .await
 }
 
-async fn denied(client: &ApiClient, json: bool, wanted: &Deny) -> anyhow::Result<Outcome> {
-    let id = find::approval(client, &wanted.id).await?;
-    let reason = wanted.reason.clone();
-    let decision = Decision { approved: false, scope: GrantScope::Once, modified: None, reason };
-    Ok(match decision.give(client, &id).await? {
-        Given::Stands(item) => shown(&item, json),
-        Given::Refused(answer) => refused(&answer, json),
-        Given::Invalid(answer) => answer.into_result::<serde_json::Value>().map(|_| Outcome::Failure)?,
-    })
-}
-
-pub(super) async fn cancel(context: CommandContext, wanted: &OneApproval) -> anyhow::Result<Outcome> {
+pub(super) async fn cancel(context: CommandContext, id: &str) -> anyhow::Result<Outcome> {
     let json = context.json;
-    let client = context.connect(Scope::LedgerOnly).await?;
-    let done = canceled(&client, json, wanted).await;
-    client.close().await;
-    done
+    context
+        .with_client(Scope::LedgerOnly, async |client| {
+            let path = format!("{}/cancel", super::path(id));
+            let response = client.send(Method::POST, &path, String::new()).await?;
+            if is_conflict(response.status) {
+                return print_conflict(&response, json);
+            }
+            print_decided(&response.into_result()?, json)
+        })
+        .await
 }
 
-async fn canceled(client: &ApiClient, json: bool, wanted: &OneApproval) -> anyhow::Result<Outcome> {
-    let id = find::approval(client, &wanted.id).await?;
-    let answer = client
-        .send(http::Method::POST, &format!("/api/v1/approvals/{}/cancel", encoded(&id)), String::new())
-        .await?;
-    if matches!(answer.status, StatusCode::FORBIDDEN | StatusCode::CONFLICT | StatusCode::GONE) {
-        return Ok(refused(&answer, json));
+/// Prints a request that was just decided.
+fn print_decided(approval: &Approval, json: bool) -> anyhow::Result<Outcome> {
+    if json {
+        term::print_json(approval);
+    } else {
+        term::print(&summary(approval));
     }
-    Ok(shown(&Item::of(answer)?, json))
+    Ok(Outcome::Success)
 }
 
-/// A request that somebody just decided about.
-fn shown(item: &Item, as_json: bool) -> Outcome {
-    term::print(&if as_json { term::pretty_json(&item.text) } else { in_words(item) });
-    Outcome::Success
-}
-
-fn in_words(item: &Item) -> String {
-    let (id, tool, state) = (item.id(), item.tool(), item.state());
-    term::sanitize(&match state {
-        "APPROVED_READY" | "EXECUTING" => format!("approved {id}: {tool} runs now"),
-        "SCHEDULED_FOR_EXECUTION" => format!(
-            "approved {id}: {tool} {} ({} UTC)",
-            item.due(),
-            term::timestamp(item.said("/scheduledFor"))
-        ),
-        "REJECTED_BY_USER" | "CANCELLED_BY_SYSTEM" => {
-            format!("{} {id}: {tool} does not run", words::state(state))
+fn summary(approval: &Approval) -> String {
+    let (id, tool, state) = (approval.id, &approval.tool, format::state(approval.state));
+    term::sanitize(&match approval.state {
+        State::ApprovedReady | State::Executing => format!("approved {id}: {tool} runs now"),
+        State::ScheduledForExecution => {
+            let time = approval.scheduled_for.map(format::utc).unwrap_or_default();
+            format!("approved {id}: {tool} {} ({time})", format::due(approval))
         }
-        state => format!("{} {id}: {tool}", words::state(state)),
+        State::RejectedByUser | State::CancelledBySystem => format!("{state} {id}: {tool} does not run"),
+        _ => format!("{state} {id}: {tool}"),
     })
 }
 
-/// The decision came to nothing, because it was too late or not theirs.
-pub(super) fn refused(answer: &ApiResponse, as_json: bool) -> Outcome {
-    if as_json {
-        term::print_json(&answer.body);
+/// Prints why a decision was not accepted.
+pub(super) fn print_conflict(response: &ApiResponse, json: bool) -> anyhow::Result<Outcome> {
+    if json {
+        term::print(&term::pretty_json(&response.text));
     }
-    let message = answer.body.pointer("/error/message").and_then(Value::as_str);
-    term::eprint(&format!("error: {}", term::sanitize(message.unwrap_or("nothing was decided"))));
-    Outcome::Failure
+    term::eprint(&format!("error: {}", term::sanitize(&response.error_message()?)));
+    Ok(Outcome::Failure)
 }

@@ -1,108 +1,80 @@
-//! `gantry approvals list` and `show`.
+//! `gantry approvals` and `gantry approvals show`.
 
-use super::find::{self, WAITING, Wanted};
-use super::item::Item;
-use super::words;
-use crate::cli::{ListApprovals, OneApproval};
-use crate::client::{ApiClient, CommandContext, Scope};
+use super::{WAITING, format};
+use crate::cli::ListApprovals;
+use crate::client::{CommandContext, Scope};
 use crate::config::MAIN_PROJECT;
 use crate::exit::Outcome;
-use crate::term::{self, RowWithNote};
+use crate::term::{self, Column};
+use gantry_core::State;
 use gantry_core::approval::Approvers;
+use gantry_server::model::{Approval, Timestamp};
 
-pub(super) async fn list(context: CommandContext, wanted: &ListApprovals) -> anyhow::Result<Outcome> {
-    let json = context.json;
-    let client = context.connect(Scope::LedgerOnly).await?;
-    let done = listed(&client, json, wanted).await;
-    client.close().await;
-    done
-}
+const COLUMNS: &[Column<Approval>] = &[
+    Column::new("ID", |approval| approval.id.to_string()),
+    Column::unless("STATE", &["waiting"], |approval| format::state(approval.state).to_owned()),
+    Column::new("AGE", |approval| format::ago(approval.created_at)),
+    Column::unless("DUE", &[""], format::due),
+    Column::unless("PROJECT", &[MAIN_PROJECT], |approval| approval.caller.project.to_string()),
+    Column::new("TOOL", |approval| approval.tool.to_string()),
+    Column::new("WHO", format::requester),
+    Column::new("WHY", |approval| approval.reason.to_string()),
+];
 
-async fn listed(client: &ApiClient, json: bool, wanted: &ListApprovals) -> anyhow::Result<Outcome> {
-    let state = wanted.state.as_deref().map(words::typed_state).transpose()?;
-    let states = match &state {
-        Some(state) => vec![Some(*state)],
-        None if wanted.all => vec![None],
-        None => WAITING.map(Some).into(),
+pub(super) async fn list(context: CommandContext, filter: &ListApprovals) -> anyhow::Result<Outcome> {
+    let state = filter.state.as_deref().map(format::parse_state).transpose()?;
+    let states = match state {
+        None if !filter.all => WAITING.map(Some).to_vec(),
+        state => vec![state],
     };
-    let (mut items, mut more) = (Vec::new(), false);
-    for state in states {
-        let which = Wanted { state, project: wanted.project.name(), call: None };
-        let (page, next) = find::page(client, which, wanted.limit, None).await?;
-        items.extend(page);
-        more |= next.is_some();
-    }
-    let limit = usize::try_from(wanted.limit).unwrap_or(usize::MAX);
-    more |= items.len() > limit;
-    items.truncate(limit);
-    if json {
-        print_json(&items);
-    } else if items.is_empty() {
-        let all = wanted.all || wanted.state.is_some();
-        term::eprint(if all { "No requests match." } else { "Nothing waits for a person or for its time." });
-    } else {
-        print_table(&items);
-    }
-    if more && !json {
-        term::eprint("There are more; use --limit, --project or --state.");
-    }
-    Ok(Outcome::Success)
-}
-
-fn print_json(items: &[Item]) {
-    let list = items.iter().map(|item| item.text.as_str()).collect::<Vec<_>>().join(",");
-    term::print(&term::pretty_json(&format!("[{list}]")));
-}
-
-fn print_table(items: &[Item]) {
-    let rows: Vec<RowWithNote> = items.iter().map(|item| (row(item), None)).collect();
-    let head = ["ID", "STATE", "AGE", "DUE", "PROJECT", "TOOL", "WHO", "WHY"];
-    term::table_hiding_constant_columns(
-        &head,
-        rows,
-        &[("STATE", "waiting"), ("DUE", ""), ("PROJECT", MAIN_PROJECT)],
-    );
-}
-
-fn row(item: &Item) -> Vec<String> {
-    let said = |pointer: &str| item.said(pointer).to_owned();
-    vec![
-        said("/id"),
-        words::state(item.state()).to_owned(),
-        words::ago(item.said("/createdAt")),
-        item.due(),
-        said("/caller/project"),
-        said("/tool"),
-        item.who(),
-        said("/reason"),
-    ]
-}
-
-pub(super) async fn show(context: CommandContext, wanted: &OneApproval) -> anyhow::Result<Outcome> {
+    let empty = match (state, filter.all) {
+        (None, false) => "No calls wait for an approval or for their scheduled time.",
+        _ => "No requests match.",
+    };
     let json = context.json;
-    let client = context.connect(Scope::LedgerOnly).await?;
-    let done = shown(&client, json, wanted).await;
-    client.close().await;
-    done
+    context
+        .with_client(Scope::LedgerOnly, async |client| {
+            let (mut approvals, mut has_more) = (Vec::new(), false);
+            for state in states {
+                let page = super::page(client, state, filter.project.name(), filter.limit).await?;
+                approvals.extend(page.items);
+                has_more |= page.next.is_some();
+            }
+            let limit = usize::try_from(filter.limit).unwrap_or(usize::MAX);
+            has_more |= approvals.len() > limit;
+            approvals.truncate(limit);
+            term::print_list(&approvals, COLUMNS, empty, json);
+            if has_more && !json {
+                term::eprint("There are more; use --limit, --project or --state.");
+            }
+            Ok(Outcome::Success)
+        })
+        .await
 }
 
-async fn shown(client: &ApiClient, json: bool, wanted: &OneApproval) -> anyhow::Result<Outcome> {
-    let item = Item::get(client, &find::approval(client, &wanted.id).await?).await?;
+pub(super) async fn show(context: CommandContext, id: &str) -> anyhow::Result<Outcome> {
+    let json = context.json;
+    let approval =
+        context.with_client(Scope::LedgerOnly, async |client| super::get(client, id).await).await?;
     if json {
-        term::print(&term::pretty_json(&item.text));
+        term::print_json(&approval);
         return Ok(Outcome::Success);
     }
-    lines(&item).iter().for_each(|line| term::print(&term::sanitize(line)));
-    print_arguments("arguments", &item.arguments());
-    if let Some(modified) = item.modified() {
-        print_arguments("approved instead", &modified);
+    let id = approval.id;
+    term::print(&format!("{id} is {}", format::state(approval.state)));
+    for (label, text) in details(&approval).into_iter().filter(|(_, text)| !text.is_empty()) {
+        term::print(&term::sanitize(&format!("  {label:12} {text}")));
     }
-    if item.is_pending() {
-        let id = item.id();
-        term::eprint(&if item.is_mine() {
+    print_arguments("arguments", &format::arguments(approval.arguments.as_deref()));
+    let modified = approval.decision.as_ref().and_then(|decision| decision.modified_args.as_deref());
+    if modified.is_some() {
+        print_arguments("approved instead", &format::arguments(modified));
+    }
+    if approval.state == State::PendingApproval {
+        term::eprint(&if format::may_local_user_approve(&approval) {
             format!("Decide with gantry approvals approve {id}, or deny {id} --reason TEXT.")
         } else {
-            format!("Your yes does not count; gantry approvals deny {id} --reason TEXT says no.")
+            format!("You may not approve it; gantry approvals deny {id} --reason TEXT denies it.")
         });
     }
     Ok(Outcome::Success)
@@ -113,69 +85,51 @@ fn print_arguments(title: &str, arguments: &str) {
     arguments.lines().for_each(|line| term::print(&format!("    {line}")));
 }
 
-/// What there is to know about a request besides the arguments, in lines.
-fn lines(item: &Item) -> Vec<String> {
-    let said = |pointer: &str| item.said(pointer).to_owned();
-    let mut lines = vec![format!("{} is {}", item.id(), words::state(item.state()))];
-    let mut say = |what: &str, found: String| {
-        if !found.is_empty() {
-            lines.push(format!("  {what:12} {found}"));
-        }
+/// The fields of a request besides its arguments; empty ones are not shown.
+fn details(approval: &Approval) -> Vec<(&'static str, String)> {
+    let caller = &approval.caller;
+    let needs_approval = format::needs_approval(approval);
+    let approvers = match format::approvers(approval) {
+        // A call that only waits for its scheduled time needs no approver.
+        _ if !needs_approval => String::new(),
+        none @ Approvers::None(_) => none.refusal(),
+        approvers => approvers.to_string(),
     };
-    let moment = |pointer: &str| match item.said(pointer) {
-        "" => String::new(),
-        at => format!("{} UTC", term::timestamp(at)),
+    let step =
+        if approval.step_id == approval.call_id { String::new() } else { approval.step_id.to_string() };
+    let time = |time: Option<Timestamp>| time.map(format::utc).unwrap_or_default();
+    let due = |time: Option<Timestamp>| match time {
+        Some(time) if !approval.state.is_over() => format!("{} ({})", format::utc(time), format::ahead(time)),
+        time => time.map(format::utc).unwrap_or_default(),
     };
-    say("tool", joined(" of ", [said("/tool"), said("/provider")]));
-    say("effect", said("/effect"));
-    say("why", said("/reason"));
-    say("agent", item.texts("/agentPath").join(" > "));
-    say("caller", joined(" by ", [said("/caller/principal"), said("/caller/door")]));
-    say("project", said("/caller/project"));
-    say("session", said("/caller/session"));
-    say("call", said("/callId"));
-    say("step", if item.said("/stepId") == item.call() { String::new() } else { said("/stepId") });
-    say("rules", item.texts("/rules").join(", "));
-    // What only waits for its time takes nobody's yes.
-    if item.is_asked() {
-        let who = item.who_may();
-        say("may decide", if let Approvers::None(_) = who { who.refusal() } else { who.to_string() });
-    }
-    say("asked", moment("/createdAt"));
-    let due = |pointer: &str| match words::ahead(item.said(pointer)) {
-        ahead if ahead.is_empty() || item.is_over() => moment(pointer),
-        ahead => format!("{} ({ahead})", moment(pointer)),
-    };
-    say("expires", due("/expiresAt"));
-    say("runs", due("/scheduledFor"));
-    say(
-        "waits",
-        match item.number("/delayMs") {
-            ms if ms > 0 && item.is_asked() => format!("{ms} ms after the yes"),
-            _ => String::new(),
-        },
-    );
-    say(
-        "cost",
-        match item.number("/estimatedCost") {
-            0 => String::new(),
-            cost => format!("{cost}, estimated"),
-        },
-    );
-    say(
-        "tried",
-        match item.number("/attempts") {
-            0 | 1 => String::new(),
-            attempts => format!("{attempts} times"),
-        },
-    );
-    say("decided", joined(", ", [item.decided().unwrap_or_default(), moment("/decidedAt")]));
-    say("ended", said("/message"));
-    say("replaces", said("/supersedes"));
-    lines
-}
-
-/// Those of two texts that say something.
-fn joined(between: &str, texts: [String; 2]) -> String {
-    texts.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(between)
+    let unless = |is_usual: bool, text: String| if is_usual { String::new() } else { text };
+    let decided = [format::decision(approval).unwrap_or_default(), time(approval.decided_at)];
+    vec![
+        ("tool", format!("{} of {}", approval.tool, approval.provider)),
+        ("effect", approval.effect.to_string()),
+        ("why", approval.reason.to_string()),
+        ("agent", approval.agent_path.join(" > ")),
+        ("caller", format!("{} by {}", caller.principal, caller.door)),
+        ("project", caller.project.to_string()),
+        ("session", caller.session.to_string()),
+        ("call", approval.call_id.to_string()),
+        ("step", step),
+        ("rules", approval.rules.join(", ")),
+        ("may decide", approvers),
+        ("requested", format::utc(approval.created_at)),
+        ("expires", due(approval.expires_at)),
+        ("runs", due(approval.scheduled_for)),
+        (
+            "delay",
+            unless(
+                approval.delay_ms == 0 || !needs_approval,
+                format!("{} ms after the approval", approval.delay_ms),
+            ),
+        ),
+        ("cost", unless(approval.estimated_cost == 0, format!("{}, estimated", approval.estimated_cost))),
+        ("attempts", unless(approval.attempts <= 1, approval.attempts.to_string())),
+        ("decided", unless(approval.decision.is_none(), decided.join(", "))),
+        ("message", approval.message.as_deref().unwrap_or_default().to_owned()),
+        ("replaces", approval.supersedes.map(|id| id.to_string()).unwrap_or_default()),
+    ]
 }

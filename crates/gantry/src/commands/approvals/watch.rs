@@ -1,152 +1,141 @@
-//! `gantry approvals watch`: what waits now, then every new request and what becomes of it; on a terminal, one question
-//! after the other.
+//! `gantry approvals watch`: prints requests and their changes; on a terminal, asks about each request.
 
-use super::ask::{Asked, Otherwise, ask};
-use super::decision::{Decision, Given};
-use super::find::{self, WAITING, Wanted};
-use super::item::Item;
-use super::keyboard::{Keyboard, Typed};
-use super::{decide, words};
+use super::decide::{self, DecisionResult};
+use super::prompt::{self, PromptResult, prompt};
+use super::terminal::{Input, Typed};
+use super::{WAITING, format};
 use crate::client::{ApiClient, CommandContext, Scope, query};
 use crate::exit::Outcome;
 use crate::term;
+use gantry_core::State;
+use gantry_core::id::ApprovalId;
+use gantry_server::model::{Approval, Decision, List};
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
-/// How often it is looked what became of those that wait.
-const LOOK: Duration = Duration::from_millis(500);
+/// How often waiting requests are read again.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// How long the API waits for a request where none waits, in seconds. Calls that only wait for their time are no requests,
-/// and are seen with the next look.
-const QUIET_SECONDS: &str = "5";
+/// Seconds that the server waits for a request while there is none. It does not report calls that wait for their
+/// scheduled time; they are seen after this time.
+const LONG_POLL_SECONDS: &str = "5";
+
+/// How many requests of each state are watched.
+const MAX_REQUESTS: u32 = 1000;
 
 pub(super) async fn run(context: CommandContext, project: Option<&str>) -> anyhow::Result<Outcome> {
     let json = context.json;
     let asks = !json && term::is_interactive();
-    // Whoever decides here may have to run the call here too, with the servers of its project.
-    let client =
-        if asks { context.connect(Scope::All).await? } else { context.connect(Scope::LedgerOnly).await? };
-    let mut watch = Watch { client: &client, project, json, known: HashMap::new(), waiting: VecDeque::new() };
-    let done = watch.follow(asks).await;
-    client.close().await;
-    done
+    // A call that is approved here may have to run in this process, with the MCP servers of its project.
+    let scope = if asks { Scope::All } else { Scope::LedgerOnly };
+    context
+        .with_client(scope, async |client| {
+            let (states, unasked) = (HashMap::new(), VecDeque::new());
+            let mut watch = Watch { client, project, json, states, unasked, input: Input::new()? };
+            watch.run(asks).await?;
+            Ok(Outcome::Success)
+        })
+        .await
 }
 
 struct Watch<'a> {
     client: &'a ApiClient,
     project: Option<&'a str>,
     json: bool,
-    /// The last known state of each request that is not over.
-    known: HashMap<String, String>,
-    /// Those that the person has not been asked about yet.
-    waiting: VecDeque<String>,
+    /// The last printed state of each request that is not over.
+    states: HashMap<ApprovalId, State>,
+    /// The requests that the user has not been asked about.
+    unasked: VecDeque<ApprovalId>,
+    input: Input,
 }
 
 impl Watch<'_> {
-    async fn follow(&mut self, asks: bool) -> anyhow::Result<Outcome> {
-        let mut keyboard = Keyboard::new()?;
-        self.look().await?;
-        if self.known.is_empty() && !self.json {
-            term::eprint("Nothing waits now. Ctrl-C ends.");
+    async fn run(&mut self, asks: bool) -> anyhow::Result<()> {
+        self.refresh().await?;
+        if self.states.is_empty() && !self.json {
+            term::eprint("No calls wait now. Ctrl-C ends.");
         }
         loop {
-            while asks && let Some(id) = self.waiting.pop_front() {
-                if !self.question(&id, &mut keyboard).await? {
-                    return Ok(Outcome::Success);
+            while asks && let Some(id) = self.unasked.pop_front() {
+                if !self.ask(id).await? {
+                    return Ok(());
                 }
-                self.look().await?;
+                self.refresh().await?;
             }
+            let is_idle = self.states.is_empty();
             tokio::select! {
-                changed = self.may_have_changed() => changed?,
-                () = keyboard.interrupted() => return Ok(Outcome::Success),
+                changed = next_refresh(self.client, self.project, is_idle) => changed?,
+                () = self.input.interrupted() => return Ok(()),
             }
-            self.look().await?;
-            // Whoever read this has seen enough.
+            self.refresh().await?;
+            // The reader of standard output has closed it.
             if term::stdout_error().is_some() {
-                return Ok(Outcome::Success);
+                return Ok(());
             }
         }
     }
 
-    /// Returns when it is time for another look: when something waits that did not, or after a moment.
-    async fn may_have_changed(&self) -> anyhow::Result<()> {
-        if !self.known.is_empty() {
-            tokio::time::sleep(LOOK).await;
-            return Ok(());
-        }
-        let project = self.project;
-        let [pending, _] = WAITING;
-        let query = query(&[
-            ("state", Some(pending)),
-            ("project", project),
-            ("limit", Some("1")),
-            ("wait", Some(QUIET_SECONDS)),
-        ]);
-        let answer =
-            self.client.send(http::Method::GET, &format!("/api/v1/approvals{query}"), String::new()).await?;
-        answer.into_result::<serde_json::Value>().map(drop)
-    }
-
-    /// Tells what is new since the last look.
-    async fn look(&mut self) -> anyhow::Result<()> {
-        let project = self.project;
-        let mut listed = Vec::new();
+    /// Reads the waiting requests and prints what has changed.
+    async fn refresh(&mut self) -> anyhow::Result<()> {
+        let mut waiting = Vec::new();
         for state in WAITING {
-            listed.extend(find::all(self.client, Wanted { state: Some(state), project, call: None }).await?);
+            waiting.extend(super::page(self.client, Some(state), self.project, MAX_REQUESTS).await?.items);
         }
-        listed.sort_by(|a, b| a.said("/createdAt").cmp(b.said("/createdAt")));
-        let is_listed = |id: &String| listed.iter().any(|item| item.id() == id);
-        let gone: Vec<String> = self.known.keys().filter(|id| !is_listed(id)).cloned().collect();
+        waiting.sort_by_key(|approval| approval.created_at);
+        let is_waiting = |id: &ApprovalId| waiting.iter().any(|approval| approval.id == *id);
+        let gone: Vec<ApprovalId> = self.states.keys().filter(|id| !is_waiting(id)).copied().collect();
         for id in gone {
-            self.tell(&Item::get(self.client, &id).await?);
+            self.note(&super::get(self.client, id).await?);
         }
-        listed.iter().for_each(|item| self.tell(item));
+        waiting.iter().for_each(|approval| self.note(approval));
         Ok(())
     }
 
-    /// Tells how a request stands, if that is new.
-    fn tell(&mut self, item: &Item) {
-        let before = self.known.insert(item.id().to_owned(), item.state().to_owned());
-        if item.is_over() {
-            self.known.remove(item.id());
+    /// Prints the state of a request if it is new.
+    fn note(&mut self, approval: &Approval) {
+        let before = self.states.insert(approval.id, approval.state);
+        if approval.state.is_over() {
+            self.states.remove(&approval.id);
         }
-        if before.as_deref() == Some(item.state()) {
+        if before == Some(approval.state) {
             return;
         }
-        if item.is_pending() {
-            self.waiting.push_back(item.id().to_owned());
+        if approval.state == State::PendingApproval {
+            self.unasked.push_back(approval.id);
         }
-        term::print(&if self.json { item.text.clone() } else { line(item) });
+        if self.json {
+            term::print(&approval.to_json());
+        } else {
+            term::print(&line(approval));
+        }
     }
 
-    /// Asks about one request; false if the person wants to stop.
-    async fn question(&mut self, id: &str, keyboard: &mut Keyboard) -> anyhow::Result<bool> {
-        let item = Item::get(self.client, id).await?;
-        if !item.is_pending() {
-            return Ok(true);
-        }
-        loop {
-            match ask(self.client, &item, keyboard, Otherwise::Skip).await? {
-                Asked::Said(decision) if !self.decided(&decision, id).await? => {}
-                Asked::Said(_) | Asked::Left => return Ok(true),
-                Asked::Interrupted => return Ok(false),
-                Asked::Overtaken(item) => {
-                    self.tell(&item);
-                    // What is being typed now was meant for this request, and must not decide about the next one.
-                    term::prompt("It waits for nobody any more. Press Enter to go on.");
-                    return Ok(matches!(keyboard.typed().await?, Typed::Line(_)));
+    /// Asks about one request; false if the user wants to stop.
+    async fn ask(&mut self, id: ApprovalId) -> anyhow::Result<bool> {
+        let approval = super::get(self.client, id).await?;
+        while approval.state == State::PendingApproval {
+            match prompt(self.client, &approval, &mut self.input, prompt::SKIP).await? {
+                PromptResult::Decided(decision) if !self.decide(&decision, id).await? => {}
+                PromptResult::Decided(_) | PromptResult::Skipped => break,
+                PromptResult::Interrupted => return Ok(false),
+                PromptResult::Over(approval) => {
+                    self.note(&approval);
+                    // What the user types now was for this request; it must not decide the next one.
+                    term::prompt("It needs no decision any more. Press Enter to go on.");
+                    return Ok(matches!(self.input.next().await?, Typed::Line(_)));
                 }
             }
         }
+        Ok(true)
     }
 
-    /// Gives a decision; false if it could not be given like that and the question stands.
-    async fn decided(&mut self, decision: &Decision, id: &str) -> anyhow::Result<bool> {
-        match decision.give(self.client, id).await? {
-            Given::Stands(item) => self.tell(&item),
-            Given::Refused(answer) => drop(decide::refused(&answer, false)),
-            Given::Invalid(answer) => {
-                decide::refused(&answer, false);
+    /// Sends a decision; false if it is invalid, so that the user is asked again.
+    async fn decide(&mut self, decision: &Decision, id: ApprovalId) -> anyhow::Result<bool> {
+        match decide::decide(self.client, id, decision).await? {
+            DecisionResult::Accepted(approval) => self.note(&approval),
+            DecisionResult::Conflict(response) => drop(decide::print_conflict(&response, false)?),
+            DecisionResult::Invalid(response) => {
+                decide::print_conflict(&response, false)?;
                 return Ok(false);
             }
         }
@@ -154,23 +143,28 @@ impl Watch<'_> {
     }
 }
 
-/// How a request stands, on one line.
-fn line(item: &Item) -> String {
-    let (at, more) = match item.state() {
-        "PENDING_APPROVAL" => ("/createdAt", format!("by {}: {}", item.who(), item.said("/reason"))),
-        "SCHEDULED_FOR_EXECUTION" => ("/decidedAt", item.due()),
-        _ => ("/decidedAt", item.decided().unwrap_or_else(|| item.said("/message").to_owned())),
+/// Returns when the requests should be read again.
+async fn next_refresh(client: &ApiClient, project: Option<&str>, is_idle: bool) -> anyhow::Result<()> {
+    if !is_idle {
+        tokio::time::sleep(POLL_INTERVAL).await;
+        return Ok(());
+    }
+    let state = Some(State::PendingApproval.as_str());
+    let wait = ("wait", Some(LONG_POLL_SECONDS));
+    let query = query(&[("state", state), ("project", project), ("limit", Some("1")), wait]);
+    client.get::<List<Approval>>(&format!("/api/v1/approvals{query}")).await.map(drop)
+}
+
+/// The state of a request on one line.
+fn line(approval: &Approval) -> String {
+    let message = || approval.message.as_deref().unwrap_or_default().to_owned();
+    let (time, text) = match approval.state {
+        State::PendingApproval => (None, format!("by {}: {}", format::requester(approval), approval.reason)),
+        State::ScheduledForExecution => (approval.decided_at, format::due(approval)),
+        _ => (approval.decided_at, format::decision(approval).unwrap_or_else(message)),
     };
-    let at = match item.said(at) {
-        "" => item.said("/createdAt"),
-        at => at,
-    };
-    let line = format!(
-        "{}  {:9}  {}  {}  {more}",
-        term::timestamp(at),
-        words::state(item.state()),
-        item.id(),
-        item.tool()
-    );
+    let time = term::timestamp(time.unwrap_or(approval.created_at));
+    let state = format::state(approval.state);
+    let line = format!("{time}  {state:9}  {}  {}  {text}", approval.id, approval.tool);
     term::sanitize(line.trim_end())
 }

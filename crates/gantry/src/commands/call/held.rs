@@ -1,174 +1,150 @@
-//! A call that is held: ask the person at the terminal, wait for somebody else's decision or for the call's time, or say
-//! how to go on later.
+//! A held call: asks the user on a terminal, waits for the decision or the scheduled time, or says how to continue.
 
-use crate::cli::Call;
-use crate::client::{ApiClient, ApiResponse};
-use crate::commands::approvals::ask::{Asked, Otherwise, ask};
-use crate::commands::approvals::decision::Given;
-use crate::commands::approvals::follow::{Followed, Until, follow};
-use crate::commands::approvals::item::{Item, is_over};
-use crate::commands::approvals::keyboard::Keyboard;
-use crate::commands::approvals::words;
-use crate::commands::reply;
+use crate::cli::WaitArgs;
+use crate::client::ApiClient;
+use crate::commands::approvals::decide::{DecisionResult, decide, print_still_running};
+use crate::commands::approvals::prompt::{LEAVE, PromptResult, prompt};
+use crate::commands::approvals::terminal::Input;
+use crate::commands::approvals::wait::{WaitLimit, WaitResult, wait_for_call};
+use crate::commands::approvals::{self, format};
+use crate::commands::reply::CallResult;
 use crate::term;
+use gantry_core::State;
+use gantry_server::model::Approval;
 use http::StatusCode;
-use serde_json::Value;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How a held call goes on.
-pub(super) enum After {
-    /// It is over; this is the reply.
-    Over(ApiResponse),
-    /// It waits on; this was the answer to it.
-    Left(ApiResponse),
+/// What became of a held call.
+pub(super) enum HeldOutcome {
+    /// It is over.
+    Ended(CallResult),
+    /// It waits on.
+    StillHeld,
 }
 
-/// Whether a call is held, or runs without us.
-pub(super) fn is_held(answer: &ApiResponse) -> bool {
-    answer.body.get("approvalId").is_some_and(Value::is_string) && !is_over(text(answer, "/state"))
+/// Whether a call waits for an approval or for its scheduled time.
+pub(super) fn is_held(result: &CallResult) -> bool {
+    result.reply.approval_id.is_some() && result.reply.state.is_some_and(|state| !state.is_over())
 }
 
-/// Goes on with a call that is held.
-pub(super) async fn go_on(
+/// Handles a held call as the options say.
+pub(super) async fn handle_held(
     client: &ApiClient,
-    (call, json): (&Call, bool),
-    answer: ApiResponse,
-) -> anyhow::Result<After> {
-    let pending = text(&answer, "/state") == "PENDING_APPROVAL";
-    let patience = call.wait;
-    if patience.no_wait || (pending && patience.wait.is_none() && (json || !term::is_interactive())) {
+    options: WaitArgs,
+    json: bool,
+    result: &CallResult,
+) -> anyhow::Result<HeldOutcome> {
+    let approval = approvals::get(client, result.reply.approval_id.clone().unwrap_or_default()).await?;
+    let is_pending = result.reply.state == Some(State::PendingApproval);
+    let may_ask = !json && term::is_interactive();
+    if options.no_wait || (is_pending && options.wait.is_none() && !may_ask) {
         if !json {
-            say_how(client, &answer, pending).await?;
+            result.print_error();
+            print_how_to_continue(client, &approval, is_pending);
         }
-        return Ok(After::Left(answer));
+        return Ok(HeldOutcome::StillHeld);
     }
-    if pending && patience.wait.is_none() {
-        return asked(client, answer).await;
+    let mut input = Input::new()?;
+    if is_pending && options.wait.is_none() {
+        return ask(client, approval, &mut input).await;
     }
-    let limit = patience.wait.flatten().map(Duration::from_secs);
-    let time = limit.map(|limit| Instant::now() + limit);
-    let mut keyboard = Keyboard::new()?;
-    say_waiting(client, &answer, pending).await?;
-    let until = Until { time, decided: true };
-    let named = (text(&answer, "/id"), text(&answer, "/approvalId"));
-    let followed = follow(client, named, until, &mut keyboard).await?;
-    match followed {
-        Followed::Over(over) => Ok(After::Over(reply::reply_from_record(over))),
-        Followed::Late | Followed::Interrupted | Followed::Asked => left(client, answer).await,
+    let seconds = options.wait.flatten();
+    let deadline = seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
+    let (tool, id, due) = (term::sanitize(&approval.tool), approval.id, format::due(&approval));
+    let what = if is_pending { "an approval" } else { "its scheduled time" };
+    term::eprint(&format!("{tool} waits for {what} as {id} ({due}). Ctrl-C leaves it waiting."));
+    let limit = WaitLimit { deadline, while_pending: true };
+    match wait_for_call(client, &approval, limit, &mut input).await? {
+        WaitResult::Ended(result) => Ok(HeldOutcome::Ended(result)),
+        WaitResult::TimedOut | WaitResult::Interrupted | WaitResult::NeedsApproval => {
+            Ok(leave(client, &approval, is_pending))
+        }
     }
 }
 
-/// Asks the person until the call is over or left waiting. A call that has changed since they looked is asked about again.
-async fn asked(client: &ApiClient, answer: ApiResponse) -> anyhow::Result<After> {
-    let mut keyboard = Keyboard::new()?;
-    let call = text(&answer, "/id").to_owned();
-    let mut id = text(&answer, "/approvalId").to_owned();
+/// Asks until the call is over or left waiting. A call that has changed since its approval needs another one.
+async fn ask(client: &ApiClient, mut approval: Approval, input: &mut Input) -> anyhow::Result<HeldOutcome> {
     loop {
-        let item = Item::get(client, &id).await?;
-        if item.is_pending() {
-            match ask(client, &item, &mut keyboard, Otherwise::Leave).await? {
-                Asked::Said(decision) => match decision.give(client, &id).await? {
-                    Given::Stands(item) => say_decided(&item),
-                    Given::Refused(refused) => {
-                        say_error(&refused);
-                        if refused.status == StatusCode::FORBIDDEN {
-                            return left(client, answer).await;
+        if approval.state == State::PendingApproval {
+            match prompt(client, &approval, input, LEAVE).await? {
+                PromptResult::Decided(decision) => match decide(client, approval.id, &decision).await? {
+                    DecisionResult::Accepted(approval) => print_decision(&approval),
+                    DecisionResult::Conflict(response) => {
+                        print_error(&response.error_message()?);
+                        if response.status == StatusCode::FORBIDDEN {
+                            return Ok(leave(client, &approval, true));
                         }
                     }
-                    Given::Invalid(invalid) => {
-                        say_error(&invalid);
+                    DecisionResult::Invalid(response) => {
+                        print_error(&response.error_message()?);
                         continue;
                     }
                 },
-                Asked::Overtaken(item) => say_decided(&item),
-                Asked::Left | Asked::Interrupted => return left(client, answer).await,
+                PromptResult::Over(approval) => print_decision(&approval),
+                PromptResult::Skipped | PromptResult::Interrupted => {
+                    return Ok(leave(client, &approval, true));
+                }
             }
         }
-        match follow(client, (&call, &id), Until { time: None, decided: false }, &mut keyboard).await? {
-            Followed::Over(over) => return Ok(After::Over(reply::reply_from_record(over))),
-            Followed::Asked => {}
-            Followed::Late | Followed::Interrupted => {
-                let still =
-                    if client.is_remote() { "It goes on in the running Gantry" } else { "It is cut off" };
-                term::eprint(&format!("{still}; gantry approvals show {id} says how it stands."));
-                return Ok(After::Left(answer));
+        let limit = WaitLimit { deadline: None, while_pending: false };
+        match wait_for_call(client, &approval, limit, input).await? {
+            WaitResult::Ended(result) => return Ok(HeldOutcome::Ended(result)),
+            WaitResult::NeedsApproval => {}
+            WaitResult::TimedOut | WaitResult::Interrupted => {
+                print_still_running(client, approval.id);
+                return Ok(HeldOutcome::StillHeld);
             }
         }
-        let Some(again) = Item::pending_of(client, &call).await? else { continue };
-        term::eprint("What you approved has changed since you looked, so you are asked again.");
-        id = again.id().to_owned();
+        if let Some(again) = approvals::pending_request(client, &approval).await? {
+            term::eprint("What you approved has changed since you looked, so you are asked again.");
+            approval = again;
+        }
     }
 }
 
-async fn left(client: &ApiClient, answer: ApiResponse) -> anyhow::Result<After> {
-    let (id, pending) = (text(&answer, "/approvalId"), text(&answer, "/state") == "PENDING_APPROVAL");
+/// Leaves the call waiting and says how to continue.
+fn leave(client: &ApiClient, approval: &Approval, is_pending: bool) -> HeldOutcome {
+    let id = approval.id;
     term::eprint(&format!("It waits as {id}."));
-    term::eprint(&format!("hint: {}", later(client, id, pending).await?));
+    term::eprint(&format!("hint: {}", next_step_hint(client, approval, is_pending)));
     term::eprint(&format!("hint: gantry approvals cancel {id} withdraws it"));
-    Ok(After::Left(answer))
+    HeldOutcome::StillHeld
 }
 
-/// Says that a call waits, and what can be done about it.
-async fn say_how(client: &ApiClient, answer: &ApiResponse, pending: bool) -> anyhow::Result<()> {
-    reply::print_error(answer);
-    let id = text(answer, "/approvalId");
-    term::eprint(&format!("hint: {}", later(client, id, pending).await?));
-    term::eprint(&if pending {
+fn print_how_to_continue(client: &ApiClient, approval: &Approval, is_pending: bool) {
+    term::eprint(&format!("hint: {}", next_step_hint(client, approval, is_pending)));
+    term::eprint(&if is_pending {
         "hint: the same call again with --wait waits for the decision".to_owned()
     } else {
-        format!("hint: gantry approvals cancel {id} withdraws it")
+        format!("hint: gantry approvals cancel {} withdraws it", approval.id)
     });
-    Ok(())
 }
 
-/// What makes a call that waits go on.
-async fn later(client: &ApiClient, id: &str, pending: bool) -> anyhow::Result<String> {
-    if pending {
-        let item = Item::get(client, id).await?;
-        if !item.is_mine() {
-            return Ok(term::sanitize(&item.who_may().refusal()));
-        }
+/// What makes a held call run.
+fn next_step_hint(client: &ApiClient, approval: &Approval, is_pending: bool) -> String {
+    let id = approval.id;
+    if is_pending && !format::may_local_user_approve(approval) {
+        return term::sanitize(&format::approvers(approval).refusal());
     }
-    Ok(match (pending, client.is_remote()) {
+    match (is_pending, client.is_remote()) {
         (true, true) => format!("gantry approvals approve {id} lets it run"),
-        (true, false) => {
-            format!(
-                "gantry approvals approve {id} lets it run; no Gantry runs here, so it runs with that command"
-            )
-        }
-        (false, true) => format!("gantry approvals show {id} says how it stands"),
-        (false, false) => "no Gantry runs here; it runs when the next gantry serve does".to_owned(),
-    })
+        (true, false) => format!(
+            "gantry approvals approve {id} lets it run; no Gantry runs here, so it runs with that command"
+        ),
+        (false, true) => format!("gantry approvals show {id} shows its state"),
+        (false, false) => "no Gantry runs here; it runs with the next gantry serve".to_owned(),
+    }
 }
 
-/// Says for what a call is waited.
-async fn say_waiting(client: &ApiClient, answer: &ApiResponse, pending: bool) -> anyhow::Result<()> {
-    let id = text(answer, "/approvalId");
-    let item = Item::get(client, id).await?;
-    let tool = term::sanitize(item.tool());
-    term::eprint(&if pending {
-        format!("{tool} waits for an approval as {id} ({}). Ctrl-C leaves it waiting.", item.due())
-    } else {
-        format!("{tool} waits for its time as {id} ({}). Ctrl-C leaves it waiting.", item.due())
-    });
-    Ok(())
+fn print_decision(approval: &Approval) {
+    let state = || format::state(approval.state).to_owned();
+    let decision = format::decision(approval).unwrap_or_else(state);
+    let due = format::due(approval);
+    let due = if due.is_empty() { due } else { format!("; it {due}") };
+    term::eprint(&term::sanitize(&format!("{decision}{due}")));
 }
 
-fn say_decided(item: &Item) {
-    let said = item.decided().unwrap_or_else(|| words::state(item.state()).to_owned());
-    let due = match item.due() {
-        due if due.is_empty() => due,
-        due => format!("; it {due}"),
-    };
-    term::eprint(&term::sanitize(&format!("{said}{due}")));
-}
-
-fn say_error(answer: &ApiResponse) {
-    let message = term::sanitize(text(answer, "/error/message"));
-    term::eprint(&format!("error: {message}"));
-}
-
-fn text<'a>(answer: &'a ApiResponse, pointer: &str) -> &'a str {
-    answer.body.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+fn print_error(message: &str) {
+    term::eprint(&format!("error: {}", term::sanitize(message)));
 }

@@ -76,7 +76,7 @@ pub(super) fn explain(client: &ApiClient, server: &Server, json: bool) -> Severi
         term::print_json(&Report { server, severity, advice });
         return severity;
     }
-    let since = term::timestamp(&server.since.to_string());
+    let since = term::timestamp(server.since);
     let mut lines = vec![format!("its type is {}", server.kind)];
     lines.push(match (&server.era, &server.import) {
         (None, None) => "its tools are not known: it never started".to_owned(),
@@ -155,7 +155,7 @@ fn next_step(server: &Server, is_remote: bool) -> Option<String> {
     } else if at.0 <= clock::now_us() {
         "it is being tried now".to_owned()
     } else {
-        let at = term::timestamp(&at.to_string());
+        let at = term::timestamp(at);
         format!("it is tried again at {at} UTC, or now by gantry servers restart {name}")
     })
 }

@@ -1,5 +1,5 @@
-//! Standard input and output in front of the server that already runs on the data folder, so that its queues, cache
-//! and events are the client's too. Each line becomes a frame of a WebSocket to the server, and each frame a line.
+//! Connects standard input and output to the running server by WebSocket, so that the client shares its queues, cache and
+//! events. Each line becomes a frame, and each frame a line.
 
 use crate::client::encoded;
 use anyhow::Context as _;
@@ -8,31 +8,31 @@ use gantry_mcp::error::code::PARSE_ERROR;
 use gantry_mcp::lines::{self, Line, Lines};
 use tokio::sync::mpsc;
 
-/// Answers that wait to be written.
-const ANSWERS: usize = 64;
+/// How many answers may wait to be written.
+const ANSWER_QUEUE: usize = 64;
 
-/// Carries lines until the client closes its end and every answer is written.
+/// Forwards lines until the client closes standard input and every answer is written.
 pub(super) async fn run(server: LocalServer, project: &str, agent: Option<&str>) -> anyhow::Result<()> {
     let mut path = format!("/ws/{}", encoded(project));
     if let Some(agent) = agent {
         path.push_str(&format!("/agents/{}", encoded(agent)));
     }
     let (reader, writer) = server.websocket(&path).await?;
-    let (answers, written) = mpsc::channel::<String>(ANSWERS);
-    let writing = tokio::spawn(lines::write(tokio::io::stdout(), written));
-    let saying = say(writer, answers.clone());
-    let heard = tokio::select! {
-        heard = hear(reader, answers) => heard,
-        // What was asked before the end is still answered, so only a failure ends it here.
-        said = async { match saying.await { Ok(()) => std::future::pending().await, Err(error) => error } } => Err(said),
+    let (answers, queue) = mpsc::channel::<String>(ANSWER_QUEUE);
+    let writing = tokio::spawn(lines::write(tokio::io::stdout(), queue));
+    let sending = send(writer, answers.clone());
+    let received = tokio::select! {
+        received = receive(reader, answers) => received,
+        // At the end of the input, requests before it are still answered; only an error ends the bridge here.
+        error = async { match sending.await { Ok(()) => std::future::pending().await, Err(error) => error } } => Err(error),
     };
-    let ended = writing.await?;
-    heard?;
-    ended.context("standard output broke")
+    let written = writing.await?;
+    received?;
+    written.context("standard output broke")
 }
 
-/// Sends every line to the server, and then that there are no more.
-async fn say(mut writer: SocketWriter, answers: mpsc::Sender<String>) -> anyhow::Result<()> {
+/// Sends every line to the server, and an empty frame at the end of the input.
+async fn send(mut writer: SocketWriter, answers: mpsc::Sender<String>) -> anyhow::Result<()> {
     let mut lines = Lines::new(tokio::io::stdin());
     while let Some(line) = lines.next().await.context("standard input broke")? {
         match line {
@@ -48,11 +48,11 @@ async fn say(mut writer: SocketWriter, answers: mpsc::Sender<String>) -> anyhow:
     Ok(writer.send(String::new()).await?)
 }
 
-/// Passes on what the server says until it ends the connection.
-async fn hear(mut reader: SocketReader, answers: mpsc::Sender<String>) -> anyhow::Result<()> {
+/// Receives frames until the server closes the connection.
+async fn receive(mut reader: SocketReader, answers: mpsc::Sender<String>) -> anyhow::Result<()> {
     while let Some(text) = reader.next().await.context("the Gantry server is gone; start the client again")? {
         if answers.send(text).await.is_err() {
-            return Ok(()); // The client is gone; so is its interest.
+            return Ok(()); // The client has closed standard output.
         }
     }
     Ok(())

@@ -24,7 +24,7 @@ use std::sync::Arc;
 const COLUMNS: [Column<Difference>; 7] = [
     Column::new("ID", |it| it.id.clone()),
     Column::new("STARTED (UTC)", |it| term::timestamp(&it.started_at)),
-    Column::new("PROJECT", |it: &Difference| it.project.to_string()).hidden_if(&[MAIN_PROJECT]),
+    Column::unless("PROJECT", &[MAIN_PROJECT], |it| it.project.to_string()),
     Column::new("TOOL", |it| it.tool.to_string()),
     Column::new("CALLER", |it| it.caller.clone()),
     Column::new("WAS", |it| it.was.to_owned()),

@@ -104,7 +104,7 @@ fn apr_1_only_those_whom_the_rule_names_may_approve_and_the_prompt_says_who() {
     let refused = run(&home, &["approvals", "approve", &id]);
     assert!(refused.code == 1 && refused.stderr.contains("takes the yes of ann"), "{refused:?}");
     let mut terminal = super::terminal::Terminal::start(&home, &["call", "test__count", &count("a")]);
-    terminal.until("the yes of ann");
+    terminal.until("approver   ann");
     terminal.until("[l]eave it waiting?");
     terminal.enter("a");
     terminal.until("takes the yes of ann");
