@@ -23,6 +23,7 @@ pub enum HealthStatus {
 }
 
 impl HealthStatus {
+    /// Its word in the API.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! The first gate: requests whose shape or origin no honest client has.
+//! The first check: requests whose Host or Origin no honest client sends.
 //!
 //! A page in a browser can make the browser send requests to loopback; what it cannot forge is the Host and Origin
 //! that the browser adds. A request with two hosts is refused; one with two lengths is hyper's to read: it takes the
@@ -19,7 +19,6 @@ pub(crate) struct HostCheck {
 
 impl HostCheck {
     /// Loopback names and the bound address, and what the configuration adds.
-    #[must_use]
     pub(crate) fn new(bind: SocketAddr, extra_hosts: &[String], extra_origins: &[String]) -> Self {
         let mut hosts: Vec<String> = ["localhost", "127.0.0.1", "[::1]"].map(str::to_owned).into();
         hosts.push(bind_host(bind));
@@ -97,7 +96,7 @@ mod tests {
     use super::*;
 
     fn status(headers: &[(&str, &str)], uri: &str) -> Option<u16> {
-        let guard = HostCheck::new(
+        let check = HostCheck::new(
             "127.0.0.1:7420".parse().unwrap(),
             &["gantry.test".into()],
             &["https://app.test".into()],
@@ -106,7 +105,7 @@ mod tests {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let error = guard.check(&request.body(()).unwrap()).err()?;
+        let error = check.check(&request.body(()).unwrap()).err()?;
         Some(axum::response::IntoResponse::into_response(error).status().as_u16())
     }
 

@@ -1,7 +1,7 @@
 //! The HTTP endpoints: the API, MCP, metrics and health, each in front of the same projects.
 //!
-//! A request passes three gates before any handler sees it: the shape and origin of the request (`guard.rs`), who
-//! sends it (`auth.rs`), and, for calls, the pipeline itself. The command line uses the same API in its own process
+//! A request is checked three times: its Host and Origin (`host_check.rs`), its key (`auth.rs`) and, for calls, by the
+//! pipeline itself. The command line uses the same API in its own process
 //! ([`App::local`]), so there is one way to do each thing, whether a server runs or not.
 
 pub mod api;
@@ -23,9 +23,8 @@ use gantry_runtime::options::ServerPlan;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-/// Reads the entry of an MCP server of a project, an id and the text of a JSON object with the keys of the configuration,
-/// and says what in it has no effect; or says what is wrong with it. The program brings it, because the configuration is
-/// the program's.
+/// Reads the entry of an MCP server: its project, its id and the text of a JSON object with the keys of the configuration.
+/// Returns it with warnings, or what is wrong with it. The program brings it, because the configuration is the program's.
 pub type ParseServer = dyn Fn(&str, &str, &str) -> Result<(ServerPlan, Vec<String>), String> + Send + Sync;
 
 /// What the handlers share.

@@ -106,8 +106,7 @@ pub async fn serve(app: App, options: Options, ready: impl FnOnce(SocketAddr)) -
     Ok(())
 }
 
-/// Where somebody who is to decide is sent: to the page of this server, if everybody who is told of it is on this machine.
-/// By which name others reach the server nobody knows here.
+/// URL prefix of the approvals page. `None` unless bound to loopback, because the public host name is unknown.
 fn page_address(bound: SocketAddr) -> Option<Arc<str>> {
     bound.ip().is_loopback().then(|| format!("http://{bound}{}", page::PREFIX).into())
 }
@@ -122,7 +121,7 @@ pub fn reachable(address: SocketAddr) -> SocketAddr {
     }
 }
 
-/// Ends the sessions of clients that went away without a word, and in the end the streams that would go on for ever.
+/// Ends the sessions of clients that went away, and at shutdown the streams that would never end.
 async fn expire_sessions(app: App, stop: CancellationToken) {
     let mut every = tokio::time::interval(EXPIRY_INTERVAL);
     loop {
@@ -161,7 +160,7 @@ async fn connection(stream: TcpStream, filter: Arc<RequestFilter>, stop: Cancell
     }
 }
 
-/// The gates that every request passes before a handler sees it.
+/// Checks every request before a handler sees it.
 struct RequestFilter {
     hosts: HostCheck,
     keys: Keys,
@@ -174,7 +173,7 @@ impl RequestFilter {
         if let Err(refused) = self.hosts.check(&request) {
             return refused.into_response();
         }
-        // It shows nothing by itself, and a browser that is to ask for a key cannot send one.
+        // The page shows nothing without a key, and a browser cannot send one when it opens a page.
         if page::is_meant(&request) && !request.headers().contains_key(header::AUTHORIZATION) {
             return page::respond();
         }
@@ -182,7 +181,7 @@ impl RequestFilter {
             Ok(identity) => identity,
             Err(refused) => return ApiError::into_response(refused),
         };
-        // The door that agents use most needs no routing.
+        // The endpoint that agents use most needs no routing.
         if request.uri().path() == "/mcp" {
             return mcp::http::serve_default(&self.app, identity, request.map(Body::new)).await;
         }
@@ -200,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn people_are_sent_to_the_page_only_where_they_can_reach_it() {
+    fn approvers_are_sent_to_the_page_only_where_they_can_reach_it() {
         let page = |bound: &str| page_address(bound.parse().unwrap());
         assert_eq!(page("127.0.0.1:7420").as_deref(), Some("http://127.0.0.1:7420/approvals/"));
         assert_eq!(page("[::1]:7420").as_deref(), Some("http://[::1]:7420/approvals/"));

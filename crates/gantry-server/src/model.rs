@@ -56,7 +56,6 @@ impl<T> List<T> {
 /// The answer to a request that failed.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Failure {
-    /// Always false.
     pub ok: bool,
     pub error: ToolError,
 }
@@ -64,7 +63,6 @@ pub struct Failure {
 /// The answer to a decision that came too late: how the approval stands.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Conflict {
-    /// Always false.
     pub ok: bool,
     pub error: ConflictError,
 }

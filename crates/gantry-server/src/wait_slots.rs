@@ -1,59 +1,45 @@
-//! WaitSlots for those who stay: requests that wait, and streams of events. One sender has so many of them and no more, so that
-//! one process without a key cannot acquire the connections of everybody.
+//! Limits long polls and event streams to 64 per principal, so that one process without a key cannot exhaust the connection
+//! limit.
 
 use crate::Identity;
 use crate::error::ApiError;
 use gantry_core::{ErrorCode, Role};
 use http::StatusCode;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// WaitSlots of one principal.
+/// Slots of one principal.
 const PER_PRINCIPAL: usize = 64;
 
-/// Who stays, and how often.
+/// The free slots of every principal that has taken some.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct WaitSlots(Arc<Mutex<HashMap<Arc<str>, usize>>>);
+pub(crate) struct WaitSlots(Arc<Mutex<HashMap<Arc<str>, Arc<Semaphore>>>>);
+
+/// A slot that is taken until this is dropped.
+#[derive(Debug)]
+pub(crate) struct WaitSlot {
+    _permit: Option<OwnedSemaphorePermit>,
+}
 
 impl WaitSlots {
-    /// A place until it is dropped. Those who decide and those who administer always have one.
+    /// Takes a slot. Approvers and administrators are not limited.
     pub(crate) fn acquire(&self, who: &Identity) -> Result<WaitSlot, ApiError> {
         if who.role >= Role::Approver {
-            return Ok(WaitSlot(None));
+            return Ok(WaitSlot { _permit: None });
         }
-        let mut taken = self.lock();
-        let count = taken.entry(Arc::clone(&who.principal)).or_default();
-        if *count >= PER_PRINCIPAL {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|_, free| free.available_permits() < PER_PRINCIPAL);
+        let free =
+            all.entry(Arc::clone(&who.principal)).or_insert_with(|| Semaphore::new(PER_PRINCIPAL).into());
+        let permit = Arc::clone(free).try_acquire_owned().map_err(|_full| {
             let message = format!(
                 "{PER_PRINCIPAL} requests of {} wait already; ask again when one has ended, or ask without waiting",
                 who.principal
             );
-            return Err(ApiError::new(StatusCode::TOO_MANY_REQUESTS, ErrorCode::QueueFull, message));
-        }
-        *count += 1;
-        Ok(WaitSlot(Some((self.clone(), Arc::clone(&who.principal)))))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, usize>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// A place that is taken.
-#[derive(Debug)]
-pub(crate) struct WaitSlot(Option<(WaitSlots, Arc<str>)>);
-
-impl Drop for WaitSlot {
-    fn drop(&mut self) {
-        let Some((slots, principal)) = &self.0 else { return };
-        let mut taken = slots.lock();
-        let left = taken.get_mut(principal).map_or(0, |count| {
-            *count = count.saturating_sub(1);
-            *count
-        });
-        if left == 0 {
-            taken.remove(principal);
-        }
+            ApiError::new(StatusCode::TOO_MANY_REQUESTS, ErrorCode::QueueFull, message)
+        })?;
+        Ok(WaitSlot { _permit: Some(permit) })
     }
 }
 
@@ -62,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_sender_has_so_many_places_and_others_have_their_own() {
+    fn a_principal_has_so_many_slots_and_others_have_their_own() {
         let slots = WaitSlots::default();
         let local = Identity::local();
         let mut bot = Identity::local();
@@ -74,7 +60,8 @@ mod tests {
         taken.pop();
         taken.push(slots.acquire(&local).unwrap());
         assert!(slots.acquire(&local).is_err());
-        drop(taken);
-        assert!(slots.lock().is_empty(), "nothing is kept of those who are gone");
+        drop((taken, slots.acquire(&bot).unwrap()));
+        drop(slots.acquire(&bot).unwrap());
+        assert_eq!(slots.0.lock().unwrap().len(), 1, "unused entries are removed");
     }
 }

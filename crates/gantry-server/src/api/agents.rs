@@ -2,9 +2,7 @@
 
 use super::query::{self, Answer, Path, Query, Sender};
 use crate::error::ApiError;
-use crate::model::{
-    Agent, AgentConfiguration, AgentDetails, InProject, List, OfProject, ProjectName, Switched,
-};
+use crate::model::{Agent, AgentConfiguration, AgentDetails, InProject, List, OfProject, Switched};
 use crate::{App, Identity};
 use axum::Json;
 use axum::body::Body;
@@ -16,14 +14,16 @@ use http::StatusCode;
 use std::sync::Arc;
 
 pub(super) async fn list(Sender(app, who): Sender, Query(of): Query<OfProject>) -> Answer<List<Agent>> {
-    let project =
-        of.project.as_deref().map(|name| query::known_project(&app, &who, Some(name))).transpose()?;
-    let mut agents = app.projects.agents(project.as_deref());
-    agents.retain(|agent| {
-        who.can_access_project(&agent.project) && who.effective_agent(Some(&agent.name)).is_ok()
-    });
-    let summaries = agents.iter().map(|agent| summary(agent, toolset(&app, agent).as_deref()));
-    Ok(Json(List::whole(summaries.collect())))
+    let project = query::listed_project(&app, &who, of)?;
+    let agents = visible(&app, &who, project.as_deref());
+    Ok(Json(List::whole(agents.filter(|agent| who.effective_agent(Some(&agent.name)).is_ok()).collect())))
+}
+
+/// The agents of a project, or of all that the sender may see.
+pub(super) fn visible(app: &App, who: &Identity, project: Option<&str>) -> impl Iterator<Item = Agent> {
+    let agents = app.projects.agents(project).into_iter();
+    let agents = agents.filter(|agent| who.can_access_project(&agent.project));
+    agents.map(|agent| summary(&agent, toolset(app, &agent).as_deref()))
 }
 
 pub(super) async fn show(
@@ -51,7 +51,7 @@ pub(super) async fn activate(
 ) -> Answer<Switched> {
     who.require_admin("making an agent active")?;
     let project = resolve_project(&app, &who, query, body).await?;
-    // Whether there is such an agent is asked afterwards: the switch reads the configuration, which may bring it.
+    // Looked up afterwards: the switch reads the configuration, which may bring the agent.
     let switched = app.projects.activate(&project, Some(&name)).await;
     let switched = switched.map_err(|refusal| match find(&app, &project, &name) {
         Some(_) => ApiError::from(refusal),
@@ -77,14 +77,14 @@ pub(super) async fn deactivate(
     Err(ApiError::new(StatusCode::CONFLICT, ErrorCode::InvalidArguments, message))
 }
 
-/// The project that the query or the body of a request names, or else the one that its sender means.
+/// The project that the query or the body names, or else the default of the sender.
 async fn resolve_project(
     app: &App,
     who: &Identity,
     query: InProject,
     body: Body,
 ) -> Result<Arc<str>, ApiError> {
-    let body: ProjectName = query::read_optional("the name of a project", body).await?;
+    let body: InProject = query::read_optional("the name of a project", body).await?;
     if let (Some(query), Some(body)) = (&query.project, &body.project)
         && query != body
     {
@@ -107,7 +107,7 @@ fn unknown(app: &App, project: &str, name: &str) -> ApiError {
 }
 
 /// What an agent sees now; nothing while there is no runtime for it.
-pub(super) fn toolset(app: &App, agent: &projects::Agent) -> Option<Arc<Toolset>> {
+fn toolset(app: &App, agent: &projects::Agent) -> Option<Arc<Toolset>> {
     app.projects.peek(&agent.project, Some(&agent.name))?.runtime.toolset(Some(&agent.name)).ok()
 }
 

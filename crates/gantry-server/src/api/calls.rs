@@ -6,7 +6,7 @@ pub(super) use outcome::show;
 
 use super::long_poll::LongPoll;
 use super::query::{self, Answer, PageParams, Path, Query, Sender, json, json_response};
-use super::tools::door;
+use super::tools::entry_point;
 use crate::error::{ApiError, retry_later, status};
 use crate::model::{self, CallQuery, CallRecord, Canceled, List, Mode, NoQuery};
 use crate::{App, Identity};
@@ -46,7 +46,7 @@ pub(super) async fn create(
     let id = cx.id;
     if body.mode == Mode::Defer {
         rt.defer(entered?, cx, request);
-        return Ok(json(StatusCode::ACCEPTED, &outcome::unanswered(id)));
+        return Ok(json(StatusCode::ACCEPTED, &model::CallReply::unmeasured(id, model::State::Executing)));
     }
     let reply = match entered {
         Ok(entered) => rt.run(entered, cx, request).await,
@@ -54,7 +54,7 @@ pub(super) async fn create(
     };
     rt.collect(&reply).await;
     let held = reply.approval.as_ref().filter(|_| reply.is_held());
-    // One who finds no place to wait in is told where the call waits, like one who did not want to.
+    // Without a free slot to wait in, the answer is the one without waiting.
     if let (Some(held), Some(mut poll)) = (held, poll)
         && poll.acquire_slot().is_ok()
         && let Some(outcome) = outcome::within(&app, &who, held.call, &mut poll).await?
@@ -64,7 +64,7 @@ pub(super) async fn create(
     Ok(reply_response(&reply))
 }
 
-/// Finds the place of a caller and lets his call in there.
+/// Admits a call in the shared session of its caller.
 async fn admit_call(
     app: &App,
     who: &Identity,
@@ -75,10 +75,10 @@ async fn admit_call(
     loop {
         let Context { runtime, agent } = query::context(app, who, project, agent).await?;
         let caller = who.caller(&runtime.project, agent);
-        let session = runtime.shared_session(caller, door(who)).await?;
+        let session = runtime.shared_session(caller, entry_point(who)).await?;
         let cx = PipelineContext::new(&session);
         let entered = runtime.enter(&cx);
-        // The project may have turned to another agent in between. Nothing was run, and there is a new place.
+        // The project may have switched to another agent meanwhile. Nothing was run, and there is a new session.
         if entered.is_err() && session.is_evicted() && moves < MOVES {
             moves += 1;
             continue;
@@ -118,7 +118,7 @@ pub(super) async fn list(
     Sender(app, who): Sender,
     Query(query): Query<CallQuery>,
 ) -> Answer<List<CallRecord>> {
-    let part = PageParams::new(query.cursor.as_deref(), query.limit)?;
+    let part = PageParams { cursor: query.cursor, limit: query.limit };
     let (store, filter) = (app.projects.store(), filter(query, &who)?);
     let fetch = |cursor, limit| store.calls(CallFilter { cursor, limit, ..filter.clone() });
     let keep = |row: &CallRow| who.can_access_project(&row.head.caller.project);

@@ -1,4 +1,4 @@
-//! `/api/v1/events`: what happens, as server-sent events: first what happened lately, then what happens from now on.
+//! `/api/v1/events`: events as server-sent events: first the recent ones, then new ones.
 
 use super::query::{self, Query, Sender};
 use crate::Identity;
@@ -44,9 +44,9 @@ fn follow(
                 () = stop.cancelled() => return None,
                 received = live.recv() => received,
             };
-            let to_sse = match received {
+            let sent = match received {
                 Ok(event) => filter.to_sse(&event),
-                // A reader that is too slow is to_sse what it missed, and goes on.
+                // A reader that is too slow is sent the number of events that it missed.
                 Err(RecvError::Lagged(missed)) => {
                     let message = format!("{missed} events were not read in time and are missing");
                     let data = serde_json::to_string(&Missed { missed, message }).unwrap_or_default();
@@ -54,26 +54,26 @@ fn follow(
                 }
                 Err(RecvError::Closed) => return None,
             };
-            if let Some(to_sse) = to_sse {
-                return Some((Ok(to_sse), (live, filter, stop)));
+            if let Some(sent) = sent {
+                return Some((Ok(sent), (live, filter, stop)));
             }
         }
     })
 }
 
-/// Which events a reader is to_sse: all, or those about itself and those about calls that it may decide; of every project and
-/// of the process, or of one project.
+/// Which events a reader gets: all, or its own and those about calls that it may decide; of every project and of the process,
+/// or of one project.
 struct Filter {
     who: Identity,
     decider: Option<Decider>,
     project: Option<Arc<str>>,
     types: Option<Vec<String>>,
-    /// Kept for as long as the reader stays.
+    /// Held as long as the stream is open.
     _slot: Option<WaitSlot>,
 }
 
 impl Filter {
-    /// The event as the reader is to_sse it, if it is.
+    /// The event, if the reader gets it.
     fn to_sse(&self, event: &Event) -> Option<sse::Event> {
         if !self.shows(event) {
             return None;
@@ -87,13 +87,13 @@ impl Filter {
     }
 
     fn shows(&self, event: &Event) -> bool {
-        let is_meant = self.project.is_none() || event.project == self.project;
-        // What concerns the whole process is not for those who are kept to some projects.
+        let is_selected = self.project.is_none() || event.project == self.project;
+        // Events of the whole process are not for keys of some projects.
         let reached = match &event.project {
             Some(project) => self.who.can_access_project(project),
             None => self.who.projects.is_none(),
         };
-        is_meant && reached && (self.is_admin() || self.is_own(event) || self.may_decide(event))
+        is_selected && reached && (self.is_admin() || self.is_own(event) || self.may_decide(event))
     }
 
     fn is_admin(&self) -> bool {

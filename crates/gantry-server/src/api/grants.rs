@@ -1,4 +1,4 @@
-//! `/api/v1/grants`: the yeses that hold for more than one call, and their revocation.
+//! `/api/v1/grants`: approvals that hold for more than one call, and their revocation.
 
 use super::query::{self, Answer, PageParams, Path, Query, Sender};
 use super::short_id::ShortId;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 pub(super) async fn list(Sender(app, who): Sender, Query(query): Query<GrantQuery>) -> Answer<List<Grant>> {
     query.project.as_deref().map(|name| who.check_project(name)).transpose()?;
-    let part = PageParams::new(query.cursor.as_deref(), query.limit)?;
+    let part = PageParams { cursor: query.cursor, limit: query.limit };
     let project = query.project.as_deref().map(|name| vec![name.into()]);
     let projects = project.or_else(|| who.projects.as_ref().map(|projects| projects.to_vec()));
     let filter = GrantFilter { projects, revoked: query.revoked, ..GrantFilter::default() };
@@ -22,7 +22,7 @@ pub(super) async fn list(Sender(app, who): Sender, Query(query): Query<GrantQuer
     let fetch = |cursor, limit| store.grants(GrantFilter { cursor, limit, ..filter.clone() });
     let page =
         query::paginate_filtered(part, fetch, |row| row.id, |_| 0, |row| is_shown_to(row, &who)).await?;
-    // What was granted in a project that is gone can still be looked up.
+    // The grants of a project that was removed can still be read.
     if let Some(project) = query.project.as_deref().filter(|_| page.items.is_empty()) {
         query::known_project(&app, &who, Some(project))?;
     }
@@ -51,7 +51,7 @@ async fn resolve(app: &App, who: &Identity, text: &str) -> Result<GrantId, ApiEr
     let list = "gantry approvals grants";
     let short = ShortId::parse(text, "grant_", list)?;
     let found = app.projects.store().grants_ending(short.bytes()).await?;
-    let found = found.iter().filter(|row| short.is_end_of(row.id) && is_shown_to(row, who));
+    let found = found.iter().filter(|row| short.is_end_of(&row.id) && is_shown_to(row, who));
     let found: Vec<GrantId> = found.map(|row| row.id).collect();
     let unknown = || ApiError::not_found(format!("there is no grant {text}; {list} lists them"));
     short.only(&found)?.ok_or_else(unknown)

@@ -1,4 +1,4 @@
-//! `/api/v1/lock`: the definitions of tools that are pinned, what is different now, and a person's yes to it.
+//! `/api/v1/lock`: pinned definitions of tools, the differences to those of now, and accepting these.
 
 use super::query::{self, Answer, Query, Sender};
 use super::servers::unknown;
@@ -37,13 +37,13 @@ pub(super) async fn accept(
     let LockRequest { project: _, server, tool, revision } = &accepted;
     let choice = PinChoice { server: server.clone(), tool: tool.clone(), seen: revision.clone() };
     let done = runtime.lock_accept(choice).await;
-    // Other runtimes of the project go by the same pins.
+    // Other runtimes of the project use the same pins.
     app.projects.look_at_pins(&runtime.project).await;
     Ok(listed(&runtime, done.map_err(|message| not_accepted(&runtime, &accepted, message))?))
 }
 
-/// What is there now may not be what was seen; a server that has never been ready has nothing to accept; anything else is
-/// that the file cannot be written.
+/// Why nothing was accepted: the differences are others than those that were seen, the server was never ready, or the file
+/// cannot be written.
 fn not_accepted(runtime: &Runtime, accepted: &LockRequest, message: String) -> ApiError {
     let servers = runtime.servers();
     let (server, tool) = (accepted.server.as_deref(), accepted.tool.as_deref());
@@ -52,8 +52,8 @@ fn not_accepted(runtime: &Runtime, accepted: &LockRequest, message: String) -> A
     if accepted.revision.as_ref().is_some_and(|seen| *seen != PinDiff::revision(&now)) {
         return ApiError::new(StatusCode::CONFLICT, ErrorCode::IdempotencyConflict, message);
     }
-    let meant = servers.iter().find(|known| server == Some(&*known.id));
-    if meant.is_some_and(|server| matches!(&*server.status, "starting" | "down" | "off")) {
+    let server = servers.iter().find(|known| server == Some(&*known.id));
+    if server.is_some_and(|server| matches!(&*server.status, "starting" | "down" | "off")) {
         return ApiError::new(StatusCode::CONFLICT, ErrorCode::UpstreamUnavailable, message);
     }
     ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, ErrorCode::InternalError, message)

@@ -1,4 +1,4 @@
-//! Requests that wait for something to change, for a bounded time.
+//! Long polls: requests that wait for a change of an approval, for a bounded time.
 
 use crate::error::ApiError;
 use crate::wait_slots::WaitSlot;
@@ -10,15 +10,15 @@ use tokio::time::Instant;
 /// How long a request may wait.
 pub(super) const MAX_WAIT: Duration = Duration::from_secs(60);
 
-/// How often it is looked whether another process has changed something, of which this one does not hear.
+/// How often changes of other processes are looked for, which this one is not notified of.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// A request that waits.
+/// A request that may wait.
 pub(super) struct LongPoll<'a> {
     app: &'a App,
     who: &'a Identity,
     until: Instant,
-    /// Taken when it begins to wait.
+    /// Acquired when it begins to wait.
     slot: Option<WaitSlot>,
     changes: watch::Receiver<u64>,
 }
@@ -43,15 +43,15 @@ impl<'a> LongPoll<'a> {
         Ok(Self { app, who, until: Instant::now() + wait, slot: None, changes })
     }
 
-    /// To be called before one looks: what changes from now on is worth another look.
+    /// To be called before reading: a change from now on ends the wait.
     pub(super) fn mark_seen(&mut self) {
         self.changes.mark_unchanged();
     }
 
-    /// Takes a slot to wait in, if that was not done yet.
+    /// Acquires a slot to wait in, unless it has one.
     ///
     /// # Errors
-    /// So many requests of this sender wait that this one may not.
+    /// Too many requests of this sender wait.
     pub(super) fn acquire_slot(&mut self) -> Result<(), ApiError> {
         if self.slot.is_none() {
             self.slot = Some(self.app.slots.acquire(self.who)?);
@@ -59,7 +59,7 @@ impl<'a> LongPoll<'a> {
         Ok(())
     }
 
-    /// Waits for a change since the last look. Says whether it is worth another look, or the time is over.
+    /// Waits for a change since [`Self::mark_seen`]. Returns false when the time is over.
     pub(super) async fn wait_for_change(&mut self) -> Result<bool, ApiError> {
         let now = Instant::now();
         if now >= self.until || self.app.stop.is_cancelled() {
@@ -72,7 +72,7 @@ impl<'a> LongPoll<'a> {
             _ = self.changes.changed() => {}
             () = tokio::time::sleep_until(next) => {}
         }
-        // A key that is void meanwhile is not answered.
+        // The key may have expired or been revoked meanwhile.
         self.app.keys.check(self.who.key).await?;
         Ok(true)
     }

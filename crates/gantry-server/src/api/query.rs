@@ -1,7 +1,7 @@
-//! Reading what a request says: bodies, ids, times and lists, each with an error that names the field.
+//! Reads requests: bodies, queries, ids, times and pages, each with an error that names the field.
 
 use crate::error::ApiError;
-use crate::model::List;
+use crate::model::{List, OfProject};
 use crate::{App, Identity};
 use axum::body::Body;
 use axum::extract::FromRequestParts;
@@ -19,7 +19,8 @@ use serde::de::DeserializeOwned;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// Bytes of a body that is too large that are read, and drained: who is cut off while he sends never reads why.
+/// How much of an oversized body is drained before responding 413; closing earlier would reset the connection before the
+/// client reads the response.
 const MAX_BYTES_DRAINED: usize = 64 * 1024 * 1024;
 
 /// Reads a whole body, bounded in size and time.
@@ -93,7 +94,7 @@ impl<S: Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
     }
 }
 
-/// What the path of a request names; a mistake in it is answered in the shape of every error.
+/// The parameters of the path; a mistake in them is answered in the shape of every error.
 #[derive(Debug)]
 pub(crate) struct Path<T>(pub(crate) T);
 
@@ -108,7 +109,7 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T>
     }
 }
 
-/// The text of a JSON body that every reader reads alike.
+/// The text of a JSON body without duplicate keys and the like, which readers would read differently.
 fn json_text(bytes: &Bytes) -> Result<&str, ApiError> {
     let text = std::str::from_utf8(bytes).map_err(|_invalid| ApiError::invalid("the body is not UTF-8"))?;
     gantry_core::json::check(text)
@@ -150,7 +151,7 @@ pub(crate) fn moment(name: &str, text: Option<&str>) -> Result<Option<i64>, ApiE
     })
 }
 
-/// The runtime that a request is for: of the project that it names, or else of the one that its sender means.
+/// The runtime that a request is for: of the project that it names, or else of the default of its sender.
 pub(crate) async fn context(
     app: &App,
     who: &Identity,
@@ -162,51 +163,38 @@ pub(crate) async fn context(
     Ok(app.projects.context(&project, agent.as_deref()).await?)
 }
 
-/// The project that a request names, or else the one that its sender means.
+/// The project that a request names, or else the default of its sender.
 pub(crate) fn known_project(app: &App, who: &Identity, project: Option<&str>) -> Result<Arc<str>, ApiError> {
     let wanted = who.project(project)?;
     let known = app.projects.names().into_iter().find(|known| **known == *wanted);
     known.ok_or_else(|| ApiError::not_found("there is no such project"))
 }
 
-/// The part of a list that is asked for.
+/// The project that a list is of; none for a list of all.
+pub(crate) fn listed_project(app: &App, who: &Identity, of: OfProject) -> Result<Option<Arc<str>>, ApiError> {
+    of.project.map(|name| known_project(app, who, Some(&name))).transpose()
+}
+
+/// The page of a list that is asked for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PageParams<C> {
     pub(crate) cursor: Option<C>,
     pub(crate) limit: Option<u32>,
 }
 
-impl<C: FromStr> PageParams<C> {
-    /// Reads a cursor, which is the id of the last row of the page before.
-    pub(crate) fn new(cursor: Option<&str>, limit: Option<u32>) -> Result<Self, ApiError> {
-        let cursor = cursor.map(|text| text.parse().map_err(|_invalid| no_cursor(text))).transpose()?;
-        Ok(Self { cursor, limit })
-    }
-}
-
-fn no_cursor(text: &str) -> ApiError {
-    // Older versions gave out the number of a row.
-    if text.parse::<i64>().is_ok() {
-        return ApiError::invalid(
-            "this cursor is of an older version of Gantry; start again without a cursor",
-        );
-    }
-    ApiError::invalid("the cursor is not the `next` of a page of this list; start again without a cursor")
-}
-
-/// Rows that are given at once, and rows that are if nothing else is said.
+/// Rows of a page, at most and unless the request says.
 const MAX_PAGE: u32 = 1000;
 const DEFAULT_PAGE: u32 = 50;
 
-/// Bytes of rows that are given at once; the one that passes it is the last.
+/// Bytes of the rows of a page; the row that exceeds this is the last.
 const MAX_ANSWER_BYTES: usize = 4 * 1024 * 1024;
 
-/// Rows that are looked through for one answer.
+/// Rows that are read for one page.
 const MAX_ROWS_SCANNED: usize = 20_000;
 
-/// The part of a list that is asked for, where the store cannot tell which rows its reader may see. `fetch` reads at most
-/// so many rows behind a cursor; a row has a cursor and, where that matters, a size in bytes. An answer may have fewer items
-/// than were asked for, and others behind it all the same.
+/// A page of the rows that the sender may see, which the store cannot tell. `fetch` reads at most so many rows after a cursor;
+/// `place` is the cursor of a row, `bytes` its size where that matters. A page may have fewer items than were asked for and
+/// still have a next one.
 pub(crate) async fn paginate_filtered<T, C, F>(
     part: PageParams<C>,
     fetch: impl Fn(Option<C>, u32) -> F,
@@ -220,7 +208,7 @@ where
     let limit = part.limit.filter(|limit| *limit > 0).unwrap_or(DEFAULT_PAGE).min(MAX_PAGE);
     let (mut items, mut cursor, mut seen, mut size) = (Vec::new(), part.cursor, 0, 0);
     loop {
-        // Whoever wants few rows may see few of those there are.
+        // The sender may see few of the rows that are read.
         let page = fetch(cursor, limit.max(DEFAULT_PAGE)).await?;
         seen += page.items.len();
         let mut rows = page.items.into_iter();
@@ -282,20 +270,6 @@ mod tests {
             if cursor.is_none() {
                 return all;
             }
-        }
-    }
-
-    #[test]
-    fn an_old_cursor_is_answered_plainly() {
-        let read =
-            |text: &str| PageParams::<gantry_core::id::CallId>::new(Some(text), None).map(|part| part.cursor);
-        let id = gantry_core::id::CallId::generate();
-        assert_eq!(read(&id.to_string()).unwrap(), Some(id));
-        for (text, word) in
-            [("5123", "older version"), ("-1", "older version"), ("x", "cursor"), ("", "cursor")]
-        {
-            let error = format!("{:?}", read(text).unwrap_err());
-            assert!(error.contains(word), "{error}");
         }
     }
 

@@ -10,15 +10,15 @@ use gantry_provider::BoxFuture;
 use gantry_runtime::ledger::{SessionFilter, SessionSummary};
 use gantry_runtime::ledger_view::Branch;
 
-/// Operations that one tree shows, those of the runs below it included.
+/// Limit: operations of one tree, those of the runs below it included.
 const TREE_CALLS: u32 = 1000;
 
-/// Runs that a tree shows below any one of its runs.
+/// Limit: runs of a tree directly below any one of its runs.
 const TREE_RUNS: u32 = 100;
 
 pub(super) async fn list(Sender(app, who): Sender, Query(query): Query<RunQuery>) -> Answer<List<Run>> {
     query.project.as_deref().map(|name| who.check_project(name)).transpose()?;
-    let part = PageParams::new(query.cursor.as_deref(), query.limit)?;
+    let part = PageParams { cursor: query.cursor, limit: query.limit };
     let filter = SessionFilter {
         project: query.project.map(Into::into),
         principal: who.visible_principal(),
@@ -71,7 +71,7 @@ pub(super) async fn cancel(Sender(app, who): Sender, Path(id): Path<String>) -> 
     Ok(Json(Canceled { id: id.to_string(), canceled }))
 }
 
-/// A run that the sender may see; any other is answered as if it were not there.
+/// A run that the sender may see; any other is answered like one that does not exist.
 async fn visible(app: &App, who: &Identity, id: SessionId) -> Result<SessionSummary, ApiError> {
     let found = app.projects.store().session(id).await?;
     found

@@ -11,14 +11,8 @@ use http::StatusCode;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// The project that the query names, or else the one that the sender means.
-fn project(query: &InProject, app: &App, who: &Identity) -> Result<Arc<str>, ApiError> {
-    query::known_project(app, who, query.project.as_deref())
-}
-
 pub(super) async fn list(Sender(app, who): Sender, Query(of): Query<OfProject>) -> Answer<List<Server>> {
-    let project =
-        of.project.as_deref().map(|name| query::known_project(&app, &who, Some(name))).transpose()?;
+    let project = query::listed_project(&app, &who, of)?;
     let mut servers = app.projects.servers(project.as_deref());
     servers.extend(app.projects.apis(project.as_deref()));
     servers.retain(|server| who.can_access_project(&server.project));
@@ -30,7 +24,7 @@ pub(super) async fn show(
     Path(id): Path<String>,
     Query(query): Query<InProject>,
 ) -> Answer<Server> {
-    let project = project(&query, &app, &who)?;
+    let project = query::known_project(&app, &who, query.project.as_deref())?;
     let api = || app.projects.apis(Some(&project)).into_iter().find(|api| *api.id == *id);
     let found = find(&app, &project, &id).or_else(api).ok_or_else(|| unknown(&id))?;
     Ok(Json(shown(found, &who)))
@@ -41,10 +35,10 @@ pub(super) async fn add(
     Query(query): Query<InProject>,
     body: Body,
 ) -> Result<(StatusCode, Json<ChangedServer>), ApiError> {
-    // What a server runs can reach all that Gantry can.
+    // The program of a server can reach everything that Gantry can.
     who.require_global_admin("adding a server")?;
     let NewServer { id, entry } = query::read("a server", body).await?;
-    let project = project(&query, &app, &who)?;
+    let project = query::known_project(&app, &who, query.project.as_deref())?;
     if find(&app, &project, &id).is_some() {
         let message = format!("there is a server {id:?} already; remove it first, or choose another id");
         return Err(ApiError::new(StatusCode::CONFLICT, ErrorCode::InvalidArguments, message));
@@ -61,7 +55,7 @@ pub(super) async fn remove(
     Query(query): Query<InProject>,
 ) -> Answer<Removed> {
     who.require_global_admin("removing a server")?;
-    if !app.projects.remove_server(&project(&query, &app, &who)?, &id).await {
+    if !app.projects.remove_server(&query::known_project(&app, &who, query.project.as_deref())?, &id).await {
         return Err(unknown(&id));
     }
     Ok(Json(Removed { id, removed: true }))
@@ -73,7 +67,7 @@ pub(super) async fn restart(
     Query(query): Query<InProject>,
 ) -> Answer<ChangedServer> {
     who.require_global_admin("restarting a server")?;
-    let project = project(&query, &app, &who)?;
+    let project = query::known_project(&app, &who, query.project.as_deref())?;
     if !app.projects.restart_server(&project, &id).await {
         return Err(unknown(&id));
     }

@@ -10,7 +10,7 @@ use axum::response::Response;
 use gantry_core::format::Format;
 use gantry_core::{EntryPoint, raw};
 
-/// The word for tools as Gantry lists them itself, with all that it knows of each.
+/// The format with everything that Gantry knows about each tool.
 const OWN_FORMAT: &str = "json";
 
 pub(super) async fn list(
@@ -20,7 +20,8 @@ pub(super) async fn list(
     let format = query.format.as_deref().filter(|word| *word != OWN_FORMAT).map(named).transpose()?;
     let context = query::context(&app, &who, query.project.as_deref(), query.agent.as_deref()).await?;
     let rt = &context.runtime;
-    let session = rt.shared_session(who.caller(&rt.project, context.agent.clone()), door(&who)).await?;
+    let session =
+        rt.shared_session(who.caller(&rt.project, context.agent.clone()), entry_point(&who)).await?;
     let items = match format {
         None => rt.listing(&session),
         Some(format) => rt.formatted(&session, format),
@@ -36,8 +37,8 @@ fn named(word: &str) -> Result<Format, ApiError> {
     })
 }
 
-/// The requests of the folder's person come by the command line; they share its session.
-pub(super) fn door(who: &Identity) -> EntryPoint {
+/// Requests of the owner come from the command line and share its session.
+pub(super) fn entry_point(who: &Identity) -> EntryPoint {
     if who.owner { EntryPoint::Cli } else { EntryPoint::Http }
 }
 

@@ -1,4 +1,4 @@
-//! Where somebody may go: the projects and the agent that their key is for.
+//! Access: the projects, the agent and the tools that a key is for.
 
 use super::Identity;
 use crate::error::ApiError;
@@ -7,13 +7,12 @@ use gantry_runtime::projects::DEFAULT;
 use std::sync::Arc;
 
 impl Identity {
-    /// Whether they may have to do with a project.
-    #[must_use]
+    /// Whether the key is for a project.
     pub fn can_access_project(&self, project: &str) -> bool {
         self.projects.as_ref().is_none_or(|projects| projects.iter().any(|known| **known == *project))
     }
 
-    /// Whether they may have to do with tools of these names in a project: one that the key's patterns match.
+    /// Whether the key is for a tool of a project, by one of its names.
     pub(crate) fn can_access_tool(&self, project: &str, names: [&str; 2]) -> bool {
         self.can_access_project(project)
             && self.tools.as_ref().is_none_or(|patterns| {
@@ -21,7 +20,7 @@ impl Identity {
             })
     }
 
-    /// The project that they mean: the one that they name, or the one that their key is for, or the default one.
+    /// The project of a request: the one that it names, or the only one of the key, or the default one.
     pub(crate) fn project<'a>(&'a self, named: Option<&'a str>) -> Result<&'a str, ApiError> {
         let named = match (named, self.projects.as_deref()) {
             (Some(named), _) => named,
@@ -48,7 +47,7 @@ impl Identity {
         Err(ApiError::forbidden(format!("this key is for {own} and not for the project {shown:?}")))
     }
 
-    /// The agent as which they act: the one that they name, or the one that their key is for.
+    /// The agent of a request: the one that it names, or the one of the key.
     pub(crate) fn effective_agent(&self, named: Option<&str>) -> Result<Option<Arc<str>>, ApiError> {
         match (&self.agent, named) {
             (None, named) => Ok(named.map(Into::into)),
@@ -61,7 +60,7 @@ impl Identity {
         }
     }
 
-    /// Refuses those who do not administer the project that a request is about.
+    /// Refuses identities that are not administrators.
     pub(crate) fn require_admin(&self, what: &str) -> Result<(), ApiError> {
         if self.role == Role::Admin {
             return Ok(());
@@ -71,13 +70,13 @@ impl Identity {
         )))
     }
 
-    /// Refuses those who do not administer everything.
+    /// Refuses identities that are not administrators of all projects.
     pub(crate) fn require_global_admin(&self, what: &str) -> Result<(), ApiError> {
         self.require_admin(what)?;
         self.require_all_projects(what)
     }
 
-    /// Refuses those who are kept to some projects.
+    /// Refuses keys that are for some projects only.
     pub(crate) fn require_all_projects(&self, what: &str) -> Result<(), ApiError> {
         match self.projects.as_deref() {
             None => Ok(()),

@@ -1,7 +1,7 @@
 //! The keys of the store, kept in memory.
 //!
 //! A request with a key reads a snapshot. The snapshot is at most a second old, so a key that another process made or
-//! revoked is known or invalid_key_error within that time; one that was made or revoked here, at once.
+//! revoked is known or invalid within that time; one that was made or revoked here, at once.
 
 use super::Identity;
 use super::token::Token;
@@ -30,7 +30,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(500);
 pub(crate) struct ApiKeyCache {
     projects: Arc<Projects>,
     snapshot: ArcSwap<Snapshot>,
-    /// CachedKey while the store is read.
+    /// Held while the store is read.
     reading: SerialGate,
 }
 
@@ -60,7 +60,7 @@ impl ApiKeyCache {
         Arc::new(Self { projects, snapshot: ArcSwap::default(), reading: SerialGate::default() })
     }
 
-    /// Who is_valid this key. Which of the reasons there are against it is nobody's business.
+    /// The holder of this key. The error does not say why a key is refused.
     pub(super) async fn find(&self, token: &Token<'_>) -> Result<Identity, ApiError> {
         let digest = token.digest();
         let keys = self.fresh().await?;
@@ -79,7 +79,7 @@ impl ApiKeyCache {
         if keys.get(&key).is_some_and(CachedKey::is_valid) { Ok(()) } else { Err(invalid_key_error()) }
     }
 
-    /// Ends when the key of an open stream expires or is revoked; never without a key.
+    /// Resolves when the key expires or is revoked, to close long-lived streams; never without a key.
     pub(crate) async fn wait_until_invalid(self: Arc<Self>, key: Option<KeyId>) {
         if key.is_none() {
             return std::future::pending().await;
@@ -94,7 +94,7 @@ impl ApiKeyCache {
             return Ok(keys);
         }
         let _turn = self.reading.enter().await;
-        // Whoever came before has read it meanwhile.
+        // Another request may have read it meanwhile.
         let known = self.snapshot.load_full();
         if let Some(keys) = known.keys_if_fresh() {
             return Ok(keys);
@@ -131,7 +131,7 @@ impl Snapshot {
 
 fn invalid_key_error() -> ApiError {
     ApiError::unauthorised(
-        "this key opens nothing here: it is not known, or does not hold any more; ask whoever gave it to you for another",
+        "this key opens nothing here: it is not known, or not valid any more; ask the administrator for another",
     )
 }
 
@@ -140,7 +140,7 @@ fn cached(row: KeyRow) -> Option<(KeyId, CachedKey)> {
     let tools = match patterns.transpose() {
         Ok(tools) => tools,
         Err(error) => {
-            tracing::error!("key {} is of no use, because its limits cannot be read: {error}", row.name);
+            tracing::error!("key {} is refused, because its limits cannot be read: {error}", row.name);
             return None;
         }
     };

@@ -3,12 +3,9 @@
 //! A WebSocket cannot be closed in one direction only, so an empty frame ends the messages of the client: requests that
 //! are running are still answered before the connection ends.
 
-use super::Gateway;
-use super::http::gateway;
-use crate::api::query::Path;
+use super::http::{Target, gateway};
+use crate::api::query::{Path, Sender};
 use crate::error::ApiError;
-use crate::{App, Identity};
-use axum::extract::State;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
 use axum::response::Response;
 use futures_util::stream::{SplitSink, SplitStream};
@@ -27,36 +24,13 @@ const PING_INTERVAL: Duration = Duration::from_secs(30);
 /// How long a client may take to receive a frame.
 const SEND_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// `/ws`.
+/// `/ws`, `/ws/{project}`, and `/ws/{project}/agents/{agent}`: the tools of this agent.
 pub(crate) async fn open_socket(
-    State(app): State<App>,
-    identity: Identity,
+    Sender(app, identity): Sender,
+    Path(target): Path<Target>,
     upgrade: WebSocketUpgrade,
 ) -> Result<Response, ApiError> {
-    upgraded(&app, gateway(&app, identity, None, None)?, upgrade).await
-}
-
-/// `/ws/{project}`.
-pub(crate) async fn open_project_socket(
-    State(app): State<App>,
-    Path(project): Path<String>,
-    identity: Identity,
-    upgrade: WebSocketUpgrade,
-) -> Result<Response, ApiError> {
-    upgraded(&app, gateway(&app, identity, Some(&project), None)?, upgrade).await
-}
-
-/// `/ws/{project}/agents/{agent}`: the tools of this agent.
-pub(crate) async fn open_agent_socket(
-    State(app): State<App>,
-    Path((project, agent)): Path<(String, String)>,
-    identity: Identity,
-    upgrade: WebSocketUpgrade,
-) -> Result<Response, ApiError> {
-    upgraded(&app, gateway(&app, identity, Some(&project), Some(&agent))?, upgrade).await
-}
-
-async fn upgraded(app: &App, gateway: Arc<Gateway>, upgrade: WebSocketUpgrade) -> Result<Response, ApiError> {
+    let gateway = gateway(&app, identity, &target)?;
     gateway.settled().await;
     let wait_until_invalid = Arc::clone(&app.keys).wait_until_invalid(gateway.key());
     let Some((messages, responses)) = app.mcp.connect(gateway) else {

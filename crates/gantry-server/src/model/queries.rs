@@ -1,7 +1,7 @@
 //! The queries of requests. The OpenAPI document takes its parameters from them.
 
 use gantry_core::State;
-use gantry_core::id::{CallId, SessionId};
+use gantry_core::id::{ApprovalId, CallId, GrantId, SessionId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -80,7 +80,7 @@ pub struct CallQuery {
     /// RFC 3339, or back from now.
     pub until: Option<String>,
     /// The `next` of the page before.
-    pub cursor: Option<String>,
+    pub cursor: Option<CallId>,
     /// At most so many, up to 1000; 50 unless given.
     pub limit: Option<u32>,
 }
@@ -100,7 +100,7 @@ pub struct ApprovalQuery {
     /// Of this call.
     pub call: Option<CallId>,
     /// The `next` of the page before.
-    pub cursor: Option<String>,
+    pub cursor: Option<ApprovalId>,
     /// At most so many, up to 1000; 50 unless given.
     pub limit: Option<u32>,
     /// If there is none, wait so many seconds until there is, up to 60.
@@ -117,7 +117,7 @@ pub struct GrantQuery {
     #[serde(default)]
     pub revoked: bool,
     /// The `next` of the page before.
-    pub cursor: Option<String>,
+    pub cursor: Option<GrantId>,
     /// At most so many, up to 1000; 50 unless given.
     pub limit: Option<u32>,
 }
@@ -131,7 +131,7 @@ pub struct RunQuery {
     /// Of this agent.
     pub agent: Option<String>,
     /// The `next` of the page before.
-    pub cursor: Option<String>,
+    pub cursor: Option<SessionId>,
     /// At most so many, up to 1000; 50 unless given.
     pub limit: Option<u32>,
 }

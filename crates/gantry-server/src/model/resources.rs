@@ -92,7 +92,6 @@ pub struct Revoked {
     /// The name of a key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<Arc<str>>,
-    /// Always true.
     pub revoked: bool,
     /// Whether it was valid until now.
     pub held: bool,
@@ -182,7 +181,6 @@ pub enum ServerInUse {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Removed {
     pub id: String,
-    /// Always true.
     pub removed: bool,
 }
 

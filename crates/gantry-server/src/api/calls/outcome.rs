@@ -1,4 +1,4 @@
-//! What came of a call, for those who come back for it.
+//! The outcome of a call that is asked for by its id.
 
 use crate::api::long_poll::LongPoll;
 use crate::api::query::{self, Path, Query, Sender, json};
@@ -11,7 +11,7 @@ use gantry_core::{ErrorCode, ToolError};
 use gantry_runtime::ledger::{self, ApprovalRow, CallRow};
 use http::StatusCode;
 
-/// A call as its reader may see it.
+/// A call as the sender may see it.
 enum CallView {
     /// A deferred one that waits for its turn; the ledger has nothing of it yet.
     Queued(CallId),
@@ -87,19 +87,19 @@ async fn find(app: &App, who: &Identity, id: CallId) -> Result<CallView, ApiErro
             let approval = store.approval_of(id).await?;
             Ok(CallView::Recorded(Box::new(row), approval.map(Box::new)))
         }
-        // In which project it is only its record says.
+        // Only its record says in which project it is.
         None if running && (own.is_some() || who.projects.is_none()) => Ok(CallView::Queued(id)),
         None => Err(ApiError::not_found(format!("there is no call {id}"))),
     }
 }
 
-/// Whether somebody who may cancel anybody's calls may cancel this one too.
+/// Whether the sender may cancel a call, as far as its project decides that.
 pub(super) async fn may_cancel(app: &App, who: &Identity, id: CallId) -> Result<bool, ledger::Error> {
     if who.projects.is_none() {
         return Ok(true);
     }
     let row = app.projects.store().call(id).await?;
-    // A call of their own that is not on record yet is in one of their projects.
+    // A call of its own that is not on record yet is in one of its projects.
     Ok(row.map_or(who.visible_principal().is_some(), |row| who.can_access_project(&row.head.caller.project)))
 }
 
@@ -114,7 +114,7 @@ async fn mark_collected(app: &App, who: &Identity, view: &CallView) -> Result<()
 
 fn reply(view: CallView) -> CallReply {
     let (row, approval) = match view {
-        CallView::Queued(id) => return unanswered(id),
+        CallView::Queued(id) => return CallReply::unmeasured(id, ledger::State::Executing),
         CallView::Recorded(row, approval) => (row, approval),
     };
     // A kept reply is given as it was first given, with the record beside it.
@@ -125,21 +125,6 @@ fn reply(view: CallView) -> CallReply {
     CallReply { approval_id, record: Some(Box::new(CallRecord::from(&*row))), ..reply }
 }
 
-/// A call that runs: nothing is known of it but its id.
-pub(super) fn unanswered(id: CallId) -> CallReply {
-    CallReply {
-        ok: false,
-        result: None,
-        error: None,
-        measured: None,
-        id,
-        state: ledger::State::Executing,
-        approval_id: None,
-        upstream: None,
-        record: None,
-    }
-}
-
 /// The reply to a call of which none is kept.
 fn from_record(row: &CallRow, approval: Option<&ApprovalRow>) -> CallReply {
     let outcome = row.outcome.as_ref();
@@ -148,6 +133,5 @@ fn from_record(row: &CallRow, approval: Option<&ApprovalRow>) -> CallReply {
     let waits = approval.filter(|_| row.state.is_waiting());
     let waits = waits.map(|approval| (ErrorCode::ApprovalRequired, Some(&*approval.details.reason)));
     let error = waits.or(failed).map(|(code, message)| ToolError::new(code, message.unwrap_or_default()));
-    let ok = row.state == ledger::State::CompletedSuccess;
-    CallReply { ok, error, state: row.state, ..unanswered(row.head.id) }
+    CallReply { error, ..CallReply::unmeasured(row.head.id, row.state) }
 }
