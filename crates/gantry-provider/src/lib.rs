@@ -22,4 +22,4 @@ pub use context::CallContext;
 pub use output::{Content, RawOutput};
 pub use provider::{BoxFuture, Provider};
 pub use rpc_error::{ErrorObject, code};
-pub use status::{HealthStatus, PinChoice, PinDiff, ProviderStatus, ReplicaStatus};
+pub use status::{HealthStatus, ImportStatus, PinChoice, PinDiff, Pins, ProviderStatus, ReplicaStatus};

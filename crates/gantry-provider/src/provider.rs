@@ -7,7 +7,7 @@
 //! async fn bypass(provider: &dyn Provider, cx: &CallContext) { provider.execute(cx, "{}").await; }
 //! ```
 
-use crate::{CallContext, RawOutput};
+use crate::{CallContext, ProviderStatus, RawOutput};
 use gantry_core::digest::Digest;
 use gantry_core::names::Style;
 use gantry_core::policy::Preflight;
@@ -93,6 +93,11 @@ pub trait Provider: Send + Sync + Debug {
     /// cannot get ready says why; the others go on.
     fn prepare(&self) -> BoxFuture<'_, Result<(), String>> {
         Box::pin(std::future::ready(Ok(())))
+    }
+
+    /// How a service that is no server is doing. The engine adds its project and agent, and counts its quarantined tools.
+    fn service_status(&self) -> Option<ProviderStatus> {
+        None
     }
 
     /// What an agent should know about using its tools.

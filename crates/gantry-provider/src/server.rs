@@ -5,7 +5,7 @@
 //! in an [`Observer`] for events.
 
 use crate::resources::{Change, Features, ForwardRequest, ListKind};
-use crate::status::{PinChoice, PinDiff, ProviderStatus};
+use crate::status::{PinChoice, PinDiff, Pins, ProviderStatus};
 use crate::{BoxFuture, ErrorObject, Provider, code};
 use gantry_core::Caller;
 use gantry_core::digest::Digest;
@@ -79,6 +79,11 @@ pub trait ServerGroup: Debug + Send + Sync {
     /// Reads the pinned definitions, which another process may have changed. Blocks. Until it is called, nothing of a
     /// server can be used.
     fn refresh_pins(&self) {}
+
+    /// What is pinned.
+    fn pins(&self) -> Pins {
+        Pins::default()
+    }
 
     /// The differences between pinned and present definitions of one server, or of all that are selected.
     fn pin_diff(&self, _server: Option<&str>, _selected: ServerFilter<'_>) -> Vec<PinDiff> {

@@ -5,6 +5,7 @@ use gantry_core::digest::Digest;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// How a server is doing, in one word.
@@ -21,7 +22,20 @@ pub enum HealthStatus {
     Off,
 }
 
-/// A server as `GET /api/v1/servers` lists it.
+impl HealthStatus {
+    /// Its word in the API.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Green => "green",
+            Self::Yellow => "yellow",
+            Self::Red => "red",
+            Self::Off => "off",
+        }
+    }
+}
+
+/// An MCP server, or an API, as `GET /api/v1/servers` lists it.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "Server")]
@@ -35,7 +49,7 @@ pub struct ProviderStatus {
     pub agent: Option<Arc<str>>,
     /// How it is reached.
     #[serde(rename = "type")]
-    #[schemars(extend("enum" = ["stdio", "http", "sse", "websocket", "tcp"]))]
+    #[schemars(extend("enum" = ["stdio", "http", "sse", "websocket", "tcp", "openapi"]))]
     pub kind: Cow<'static, str>,
     /// How it is doing.
     #[serde(rename = "light")]
@@ -66,6 +80,24 @@ pub struct ProviderStatus {
     /// Each replica, where there are several; for administrators.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub replicas: Vec<ReplicaStatus>,
+    /// For an API whose document was read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub import: Option<ImportStatus>,
+}
+
+/// What became of the OpenAPI document of an API. Each of its other operations is a tool.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "Import")]
+pub struct ImportStatus {
+    /// How many operations the document has.
+    pub operations: usize,
+    /// How many of them the configuration leaves out.
+    pub left_out: usize,
+    /// How many of them cannot be tools.
+    pub skipped: usize,
+    /// Security schemes that operations need and no credential is configured for.
+    pub missing_credentials: Vec<String>,
 }
 
 /// One replica of a server.
@@ -113,6 +145,17 @@ impl PinDiff {
         let text = serde_json::to_string(differences).unwrap_or_default();
         Digest::of(text.as_bytes()).to_string()
     }
+}
+
+/// What the lock file of a project pins.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Pins {
+    /// The name of the file.
+    pub file: String,
+    /// Why the file cannot be used; it pins everything then.
+    pub error: Option<String>,
+    /// The names of the pinned tools, by server.
+    pub servers: BTreeMap<String, Vec<String>>,
 }
 
 /// The definitions that a person accepts.

@@ -38,6 +38,23 @@ pub(super) fn advice(operation: &Operation, import: &Import, options: &ApiOption
     (!keys.is_empty()).then(|| format!("set {}", keys.join(" or ")))
 }
 
+/// The schemes that operations need and nothing that fits is configured for. An operation one of whose needs is met needs no
+/// other.
+pub(super) fn missing(import: &Import, options: &ApiOptions) -> Vec<String> {
+    let has = |name: &str| credential(name, import, options).is_some();
+    let is_met = |need: &SecurityRequirement| need.0.iter().all(|(name, _)| has(name));
+    let is_closed = |it: &&Operation| !it.security.is_empty() && !it.security.iter().any(is_met);
+    let needs = import.operations.iter().filter(is_closed).flat_map(|operation| &operation.security);
+    let mut missing = Vec::new();
+    for (name, _) in needs.flat_map(|need| &need.0).filter(|(name, _)| !has(name)) {
+        let is_usable = !matches!(import.schemes.get(name), Some(Scheme::Unsupported { .. }));
+        if is_usable && !missing.contains(name) {
+            missing.push(name.clone());
+        }
+    }
+    missing
+}
+
 /// A scheme and the credential for it, if that fits.
 fn credential<'a>(
     name: &str,

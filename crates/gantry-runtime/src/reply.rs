@@ -226,6 +226,24 @@ pub struct CallReply {
     pub record: Option<Box<CallRecord>>,
 }
 
+impl CallReply {
+    /// The reply to a call of which nothing but its state is known.
+    #[must_use]
+    pub fn unmeasured(id: CallId, state: State) -> Self {
+        Self {
+            ok: state == State::CompletedSuccess,
+            result: None,
+            error: None,
+            measured: None,
+            id,
+            state,
+            approval_id: None,
+            upstream: None,
+            record: None,
+        }
+    }
+}
+
 /// How a call ran.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -243,6 +261,7 @@ pub struct Measured {
 /// What else there is to know about a call.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
+#[expect(clippy::struct_excessive_bools, reason = "flags of the API, which may be set in any combination")]
 pub struct Extras {
     /// The displayed name of the tool.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -282,14 +301,10 @@ impl From<&Reply> for CallReply {
         };
         Self {
             ok: reply.is_ok(),
-            result: None,
             error: reply.outcome.as_ref().err().cloned(),
             measured: Some(measured),
-            id: reply.id,
-            state: reply.state,
             approval_id: reply.approval.as_ref().map(|approval| approval.id),
-            upstream: None,
-            record: None,
+            ..Self::unmeasured(reply.id, reply.state)
         }
     }
 }

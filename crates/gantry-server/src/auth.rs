@@ -1,15 +1,15 @@
-//! Who sends a request, and what they may do.
+//! Authentication: who sends a request, and what the sender may do.
 //!
 //! On loopback the agent role is open to everyone on the machine; deciding and administering take a key. On any other
 //! address everything takes one. There is the key of the data folder, which is its person's, and there are keys of the
 //! store, each with a role and perhaps with limits. A key that is wrong is refused even where none is needed.
 
-mod keyring;
-mod limits;
+mod access;
+mod key_cache;
 mod token;
 
 pub(crate) use gantry_runtime::clock::latest_us as now_us;
-pub(crate) use keyring::Keyring;
+pub(crate) use key_cache::ApiKeyCache;
 pub(crate) use token::mint;
 
 use crate::error::ApiError;
@@ -58,21 +58,18 @@ impl Identity {
         }
     }
 
-    /// The person who can read the data folder.
-    #[must_use]
-    pub fn person() -> Self {
+    /// The owner of the data folder.
+    pub fn owner() -> Self {
         Self { owner: true, ..Self::unlimited("person", Role::Admin) }
     }
 
-    /// Anybody on this machine.
-    #[must_use]
+    /// A sender on this machine without a key.
     pub fn local() -> Self {
         static LOCAL: LazyLock<Identity> = LazyLock::new(|| Identity::unlimited("local", Role::Agent));
         LOCAL.clone()
     }
 
     /// The caller of a request to the HTTP API.
-    #[must_use]
     pub fn caller(&self, project: &Arc<str>, agent: Option<Arc<str>>) -> Caller {
         static NO_PARENTS: LazyLock<Arc<[Arc<str>]>> = LazyLock::new(Arc::default);
         Caller {
@@ -86,7 +83,6 @@ impl Identity {
 
     /// The caller of a model at an MCP endpoint: always the agent role. The owner's model is `mcp`; the model of a key has
     /// the key's name.
-    #[must_use]
     pub fn model_caller(&self, project: &Arc<str>, agent: Option<Arc<str>>) -> Caller {
         static MODEL: LazyLock<Arc<str>> = LazyLock::new(|| "mcp".into());
         let caller = self.caller(project, agent);
@@ -94,17 +90,15 @@ impl Identity {
         Caller { principal, role: Role::Agent, ..caller }
     }
 
-    /// Whose calls they may see: everybody's, or their own.
-    #[must_use]
-    pub fn sees(&self) -> Option<Arc<str>> {
+    /// The only principal whose calls it may see; `None` means all.
+    pub fn visible_principal(&self) -> Option<Arc<str>> {
         (self.role != Role::Admin).then(|| Arc::clone(&self.principal))
     }
 
     /// The approver that this identity is; `None` below the approver role. At an MCP endpoint that is the person behind the
     /// model. The model of a key calls under the key's name, and no name approves its own calls; the owner's model calls as
     /// `mcp`, so the owner can approve what it does.
-    #[must_use]
-    pub fn decider(&self, via: &str) -> Option<Decider> {
+    pub fn approver(&self, via: &str) -> Option<Decider> {
         (self.role >= Role::Approver).then(|| Decider {
             name: Arc::clone(&self.principal),
             role: self.role,
@@ -116,20 +110,20 @@ impl Identity {
     }
 }
 
-/// What opens the doors: the key of the data folder, the keys of the store, and, on loopback, being on the machine.
+/// What authenticates a sender: the key of the data folder, a key of the store or, on loopback, being on the machine.
 pub(crate) struct Keys {
     admin: Arc<str>,
     open_to_machine: bool,
-    ring: Arc<Keyring>,
+    ring: Arc<ApiKeyCache>,
 }
 
 impl Keys {
     /// The data folder's key and those of the store; `loopback` opens the agent role to the machine.
-    pub(crate) fn new(admin: Arc<str>, loopback: bool, ring: Arc<Keyring>) -> Self {
+    pub(crate) fn new(admin: Arc<str>, loopback: bool, ring: Arc<ApiKeyCache>) -> Self {
         Self { admin, open_to_machine: loopback, ring }
     }
 
-    /// Who sends these headers.
+    /// The sender of these headers.
     pub(crate) async fn identify(&self, headers: &HeaderMap) -> Result<Identity, ApiError> {
         let Some(sent) = headers.get(header::AUTHORIZATION) else {
             return if self.open_to_machine {
@@ -144,7 +138,7 @@ impl Keys {
             ));
         };
         if bool::from(key.as_bytes().ct_eq(self.admin.as_bytes())) {
-            return Ok(Identity::person());
+            return Ok(Identity::owner());
         }
         match Token::parse(key) {
             Some(token) => self.ring.find(&token).await,
@@ -161,13 +155,13 @@ fn bearer(value: &str) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| key.trim())
 }
 
-/// Handlers take the identity from here. The listener puts it there after the gates; so does the command line.
+/// Handlers take the identity from here. The listener puts it there; so does the command line.
 impl<S: Sync> FromRequestParts<S> for Identity {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
         let found = parts.extensions.get::<Self>().cloned();
-        found.ok_or_else(|| ApiError::unauthorised("the request did not pass the gates"))
+        found.ok_or_else(|| ApiError::unauthorised("the request was not authenticated"))
     }
 }
 
@@ -182,16 +176,16 @@ mod tests {
     #[test]
     fn a_model_is_an_agent_and_the_person_behind_it_decides() {
         let project = Arc::from("default");
-        let owner = Identity::person();
+        let owner = Identity::owner();
         let caller = owner.model_caller(&project, Some("reader".into()));
         assert_eq!((&*caller.principal, caller.role, caller.agent_name()), ("mcp", Role::Agent, "reader"));
-        let decider = owner.decider("elicitation").unwrap();
+        let decider = owner.approver("elicitation").unwrap();
         assert_eq!((&*decider.name, decider.role, decider.owner), ("person", Role::Admin, true));
 
         let approver = key("anna", Role::Approver);
         let caller = approver.model_caller(&project, None);
         assert_eq!((&*caller.principal, caller.role), ("anna", Role::Agent));
-        let decider = approver.decider("elicitation").unwrap();
+        let decider = approver.approver("elicitation").unwrap();
         assert_eq!((&*decider.name, decider.role, decider.owner), ("anna", Role::Approver, false));
     }
 
@@ -208,7 +202,7 @@ mod tests {
     #[test]
     fn an_agent_decides_nothing() {
         for agent in [Identity::local(), key("bot", Role::Agent)] {
-            assert!(agent.decider("http").is_none());
+            assert!(agent.approver("http").is_none());
         }
     }
 }

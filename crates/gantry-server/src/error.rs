@@ -1,4 +1,4 @@
-//! Errors of the HTTP doors: one mapping from codes to statuses, one shape.
+//! Errors of the API: one mapping from codes to statuses, one shape.
 
 use crate::model::Failure;
 use axum::Json;
@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use gantry_core::error::{ErrorCode, Refusal, ToolError};
 use http::{HeaderValue, StatusCode, header};
 
-/// A request that is not answered with what it asked for.
+/// The error answer to a request.
 #[derive(Debug)]
 pub struct ApiError {
     status: StatusCode,
@@ -18,7 +18,7 @@ impl ApiError {
         Self { status, error: ToolError::new(code, message) }
     }
 
-    /// An error that somebody else has put into words.
+    /// An error that is worded already.
     pub(crate) fn of(status: StatusCode, error: ToolError) -> Self {
         Self { status, error }
     }
@@ -69,14 +69,14 @@ impl IntoResponse for ApiError {
     }
 }
 
-/// Says when to try again, where that is all there is to do.
+/// Says when to try again, where that can help.
 pub(crate) fn retry_later(response: &mut Response) {
     if matches!(response.status(), StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
     }
 }
 
-/// The status of a reply with this code. A call that was tried and failed is a good answer to the request for it.
+/// The status of a reply with this code. A call that was tried and failed is an answer with status 200.
 pub(crate) fn status(code: ErrorCode) -> StatusCode {
     match code {
         ErrorCode::ToolNotFound | ErrorCode::NotFound => StatusCode::NOT_FOUND,

@@ -1,20 +1,19 @@
 //! The HTTP endpoints: the API, MCP, metrics and health, each in front of the same projects.
 //!
-//! A request passes three gates before any handler sees it: the shape and origin of the request (`guard.rs`), who
-//! sends it (`auth.rs`), and, for calls, the pipeline itself. The command line uses the same API in its own process
+//! A request is checked three times: its Host and Origin (`host_check.rs`), its key (`auth.rs`) and, for calls, by the
+//! pipeline itself. The command line uses the same API in its own process
 //! ([`App::local`]), so there is one way to do each thing, whether a server runs or not.
 
 pub mod api;
 pub mod auth;
-mod endpoints;
 mod error;
-mod guard;
+mod host_check;
 mod listen;
 pub mod mcp;
 pub mod model;
 pub mod openapi;
 mod page;
-mod places;
+mod wait_slots;
 
 pub use auth::Identity;
 pub use listen::{Error, Options, reachable, serve};
@@ -24,9 +23,8 @@ use gantry_runtime::options::ServerPlan;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-/// Reads the entry of an MCP server of a project, an id and the text of a JSON object with the keys of the configuration,
-/// and says what in it has no effect; or says what is wrong with it. The program brings it, because the configuration is
-/// the program's.
+/// Reads the entry of an MCP server: its project, its id and the text of a JSON object with the keys of the configuration.
+/// Returns it with warnings, or what is wrong with it. The program brings it, because the configuration is the program's.
 pub type ParseServer = dyn Fn(&str, &str, &str) -> Result<(ServerPlan, Vec<String>), String> + Send + Sync;
 
 /// What the handlers share.
@@ -35,8 +33,8 @@ pub struct App {
     pub(crate) projects: Arc<Projects>,
     pub(crate) mcp: gantry_mcp::Server,
     pub(crate) parse_server: Arc<ParseServer>,
-    pub(crate) keys: Arc<auth::Keyring>,
-    pub(crate) places: places::Places,
+    pub(crate) keys: Arc<auth::ApiKeyCache>,
+    pub(crate) slots: wait_slots::WaitSlots,
     /// Fires when the server stops, so that endless answers end.
     pub(crate) stop: CancellationToken,
 }
@@ -52,8 +50,8 @@ impl App {
     #[must_use]
     pub fn new(projects: Arc<Projects>, parse_server: Arc<ParseServer>, stop: CancellationToken) -> Self {
         let mcp = mcp::endpoint(&projects);
-        let keys = auth::Keyring::new(Arc::clone(&projects));
-        Self { projects, mcp, parse_server, keys, places: places::Places::default(), stop }
+        let keys = auth::ApiKeyCache::new(Arc::clone(&projects));
+        Self { projects, mcp, parse_server, keys, slots: wait_slots::WaitSlots::default(), stop }
     }
 
     /// Ends the sessions of connected clients, and with them what still runs for them.

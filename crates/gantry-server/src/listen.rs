@@ -2,8 +2,8 @@
 
 use crate::auth::Keys;
 use crate::error::ApiError;
-use crate::guard::Guard;
-use crate::{App, api, endpoints, page};
+use crate::host_check::HostCheck;
+use crate::{App, api, mcp, page};
 use axum::Router;
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
@@ -24,13 +24,13 @@ use tokio_util::task::TaskTracker;
 const CONNECTIONS: usize = 4096;
 
 /// How long a client may take to send its headers.
-const HEADER_TIME: Duration = Duration::from_secs(5);
+const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long open connections may take to finish when the server stops.
-const DRAIN: Duration = Duration::from_secs(25);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(25);
 
 /// How often idle MCP sessions are looked for.
-const EXPIRY: Duration = Duration::from_secs(60);
+const EXPIRY_INTERVAL: Duration = Duration::from_secs(60);
 
 /// How a server listens.
 #[derive(Debug)]
@@ -62,8 +62,8 @@ pub async fn serve(app: App, options: Options, ready: impl FnOnce(SocketAddr)) -
     let bind = |source| Error::Bind { address: options.bind, source };
     let listener = TcpListener::bind(options.bind).await.map_err(bind)?;
     let address = listener.local_addr().map_err(bind)?;
-    let gate = Arc::new(Gate {
-        guard: Guard::new(address, &options.allowed_hosts, &options.allowed_origins),
+    let filter = Arc::new(RequestFilter {
+        hosts: HostCheck::new(address, &options.allowed_hosts, &options.allowed_origins),
         keys: Keys::new(options.admin_key, address.ip().is_loopback(), Arc::clone(&app.keys)),
         router: api::router(app.clone()),
         app: app.clone(),
@@ -72,12 +72,12 @@ pub async fn serve(app: App, options: Options, ready: impl FnOnce(SocketAddr)) -
     approvals.set_page(page_address(address));
     ready(address);
     let connections = TaskTracker::new();
-    connections.spawn(mind(app.clone(), stop.clone()));
-    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    connections.spawn(expire_sessions(app.clone(), stop.clone()));
+    let permits = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
-        let place = tokio::select! {
+        let permit = tokio::select! {
             () = stop.cancelled() => break,
-            place = Arc::clone(&places).acquire_owned() => place,
+            permit = Arc::clone(&permits).acquire_owned() => permit,
         };
         let stream = tokio::select! {
             () = stop.cancelled() => break,
@@ -91,23 +91,22 @@ pub async fn serve(app: App, options: Options, ready: impl FnOnce(SocketAddr)) -
                 }
             },
         };
-        let (gate, stop) = (Arc::clone(&gate), stop.clone());
+        let (filter, stop) = (Arc::clone(&filter), stop.clone());
         connections.spawn(async move {
-            connection(stream, gate, stop).await;
-            drop(place);
+            connection(stream, filter, stop).await;
+            drop(permit);
         });
     }
     drop(listener);
     approvals.set_page(None);
     connections.close();
-    if tokio::time::timeout(DRAIN, connections.wait()).await.is_err() {
-        tracing::warn!("connections were still open after {} s and are cut", DRAIN.as_secs());
+    if tokio::time::timeout(DRAIN_TIMEOUT, connections.wait()).await.is_err() {
+        tracing::warn!("connections were still open after {} s and are cut", DRAIN_TIMEOUT.as_secs());
     }
     Ok(())
 }
 
-/// Where somebody who is to decide is sent: to the page of this server, if everybody who is told of it is on this machine.
-/// By which name others reach the server nobody knows here.
+/// URL prefix of the approvals page. `None` unless bound to loopback, because the public host name is unknown.
 fn page_address(bound: SocketAddr) -> Option<Arc<str>> {
     bound.ip().is_loopback().then(|| format!("http://{bound}{}", page::PREFIX).into())
 }
@@ -122,9 +121,9 @@ pub fn reachable(address: SocketAddr) -> SocketAddr {
     }
 }
 
-/// Ends the sessions of clients that went away without a word, and in the end the streams that would go on for ever.
-async fn mind(app: App, stop: CancellationToken) {
-    let mut every = tokio::time::interval(EXPIRY);
+/// Ends the sessions of clients that went away, and at shutdown the streams that would never end.
+async fn expire_sessions(app: App, stop: CancellationToken) {
+    let mut every = tokio::time::interval(EXPIRY_INTERVAL);
     loop {
         tokio::select! {
             () = stop.cancelled() => return app.mcp.close_streams(),
@@ -133,19 +132,19 @@ async fn mind(app: App, stop: CancellationToken) {
     }
 }
 
-async fn connection(stream: TcpStream, gate: Arc<Gate>, stop: CancellationToken) {
+async fn connection(stream: TcpStream, filter: Arc<RequestFilter>, stop: CancellationToken) {
     // Without this, an answer in two writes waits for the client's delayed acknowledgement.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!("TCP_NODELAY could not be set: {error}");
     }
     let service = hyper::service::service_fn(move |request| {
-        let gate = Arc::clone(&gate);
-        async move { Ok::<_, Infallible>(gate.answer(request).await) }
+        let filter = Arc::clone(&filter);
+        async move { Ok::<_, Infallible>(filter.answer(request).await) }
     });
     let mut http = hyper::server::conn::http1::Builder::new();
     let serving = http
         .timer(TokioTimer::new())
-        .header_read_timeout(HEADER_TIME)
+        .header_read_timeout(HEADER_TIMEOUT)
         .serve_connection(TokioIo::new(stream), service)
         .with_upgrades();
     let mut serving = std::pin::pin!(serving);
@@ -161,20 +160,20 @@ async fn connection(stream: TcpStream, gate: Arc<Gate>, stop: CancellationToken)
     }
 }
 
-/// The gates that every request passes before a handler sees it.
-struct Gate {
-    guard: Guard,
+/// Checks every request before a handler sees it.
+struct RequestFilter {
+    hosts: HostCheck,
     keys: Keys,
     router: Router,
     app: App,
 }
 
-impl Gate {
+impl RequestFilter {
     async fn answer(&self, mut request: Request<Incoming>) -> Response {
-        if let Err(refused) = self.guard.check(&request) {
+        if let Err(refused) = self.hosts.check(&request) {
             return refused.into_response();
         }
-        // It shows nothing by itself, and a browser that is to ask for a key cannot send one.
+        // The page shows nothing without a key, and a browser cannot send one when it opens a page.
         if page::is_meant(&request) && !request.headers().contains_key(header::AUTHORIZATION) {
             return page::respond();
         }
@@ -182,9 +181,9 @@ impl Gate {
             Ok(identity) => identity,
             Err(refused) => return ApiError::into_response(refused),
         };
-        // The door that agents use most needs no routing.
+        // The endpoint that agents use most needs no routing.
         if request.uri().path() == "/mcp" {
-            return endpoints::serve_default(&self.app, identity, request.map(Body::new)).await;
+            return mcp::http::serve_default(&self.app, identity, request.map(Body::new)).await;
         }
         request.extensions_mut().insert(identity);
         let service = TowerToHyperService::new(self.router.clone());
@@ -200,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn people_are_sent_to_the_page_only_where_they_can_reach_it() {
+    fn approvers_are_sent_to_the_page_only_where_they_can_reach_it() {
         let page = |bound: &str| page_address(bound.parse().unwrap());
         assert_eq!(page("127.0.0.1:7420").as_deref(), Some("http://127.0.0.1:7420/approvals/"));
         assert_eq!(page("[::1]:7420").as_deref(), Some("http://[::1]:7420/approvals/"));

@@ -1,9 +1,11 @@
 //! MCP in front of the projects, over HTTP and stdio: gantry-mcp speaks the protocol, the runtime runs the calls.
 
 mod handler;
+pub(crate) mod http;
 mod result;
 mod session;
 mod tasks;
+mod websocket;
 
 use crate::Identity;
 use gantry_core::id::KeyId;

@@ -10,7 +10,8 @@ mod resources;
 pub use gantry_core::error::{EffectState, ErrorCode, ToolError};
 pub use gantry_core::{Effect, EntryPoint, Priority, Role, State, ToolKind};
 pub use gantry_provider::{
-    HealthStatus, PinDiff as LockDiff, ProviderStatus as Server, ReplicaStatus as Replica,
+    HealthStatus, ImportStatus as Import, PinDiff as LockDiff, Pins, ProviderStatus as Server,
+    ReplicaStatus as Replica,
 };
 pub use gantry_runtime::clock::Timestamp;
 pub use gantry_runtime::event::{EventKind, EventLine, EventView as Event};
@@ -55,7 +56,6 @@ impl<T> List<T> {
 /// The answer to a request that failed.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Failure {
-    /// Always false.
     pub ok: bool,
     pub error: ToolError,
 }
@@ -63,7 +63,6 @@ pub struct Failure {
 /// The answer to a decision that came too late: how the approval stands.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Conflict {
-    /// Always false.
     pub ok: bool,
     pub error: ConflictError,
 }

@@ -1,7 +1,7 @@
 //! The page on which a person decides: `/approvals` lists what waits, `/approvals/{id}` shows one call.
 //!
-//! It is the same text for everybody and holds nothing of anybody. It asks for a key and does everything by the API with
-//! that key, so it can do what the key can and no more; the key stays in the tab.
+//! It is the same text for every reader, without data. It asks for a key and uses the API with that key; the key stays in the
+//! tab.
 
 use axum::response::{IntoResponse as _, Response};
 use http::{HeaderName, HeaderValue, Method, Request, header};
@@ -19,14 +19,9 @@ pub(crate) fn is_meant<B>(request: &Request<B>) -> bool {
     matches!(*request.method(), Method::GET | Method::HEAD) && (named || path == "/approvals")
 }
 
-/// The page, for those who have passed the gates with a key.
-pub(crate) async fn show() -> Response {
-    respond()
-}
-
-/// The page, for anybody.
+/// The page, for every request.
 pub(crate) fn respond() -> Response {
-    // Only what carries this number, which nobody can foresee, is obeyed by the browser.
+    // The browser runs only what carries this random number.
     let nonce = Uuid::new_v4().simple().to_string();
     let policy = format!(
         "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; img-src data:; connect-src 'self'; \

@@ -16,7 +16,7 @@ use gantry_provider::resources::{Features, ForwardRequest, ListKind};
 use gantry_provider::server::{
     Observer, RequestScope, Server, ServerConfig, ServerFactory, ServerFilter, ServerGroup,
 };
-use gantry_provider::{BoxFuture, ErrorObject, PinChoice, PinDiff};
+use gantry_provider::{BoxFuture, ErrorObject, PinChoice, PinDiff, Pins};
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -137,6 +137,10 @@ impl ServerGroup for UpstreamContext {
 
     fn refresh_pins(&self) {
         self.pins.refresh();
+    }
+
+    fn pins(&self) -> Pins {
+        self.pins.summary()
     }
 
     fn pin_diff(&self, server: Option<&str>, selected: ServerFilter<'_>) -> Vec<PinDiff> {

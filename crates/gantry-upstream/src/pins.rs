@@ -8,7 +8,7 @@ use crate::duplicate_keys;
 use crate::listing::Listing;
 use arc_swap::ArcSwap;
 use gantry_core::digest::Digest;
-use gantry_provider::PinDiff;
+use gantry_provider::{PinDiff, Pins};
 use gantry_sandbox::jail::is_placeholder;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -73,6 +73,19 @@ impl PinFile {
     /// Why the file cannot be used, if it cannot.
     pub(crate) fn read_error(&self) -> Option<String> {
         self.read.load().as_ref().as_ref().err().cloned()
+    }
+
+    /// The names of what is pinned.
+    pub(crate) fn summary(&self) -> Pins {
+        let file = self.file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        match &**self.read.load() {
+            Err(error) => Pins { file, error: Some(error.clone()), ..Pins::default() },
+            Ok(pinned) => {
+                let tools = |server: &PinnedServer| server.tools.keys().cloned().collect();
+                let servers = pinned.servers.iter().map(|(id, server)| (id.clone(), tools(server))).collect();
+                Pins { file, error: None, servers }
+            }
+        }
     }
 
     /// Why a tool of a server cannot be called, as far as the file decides it.

@@ -97,6 +97,7 @@ impl Server for UpstreamServer {
             retry_at: view.retry_at(health),
             flags: listing.map(|listing| listing.flags()).unwrap_or_default(),
             replicas: if self.replicas.len() > 1 { replicas.collect() } else { Vec::new() },
+            import: None,
         }
     }
 

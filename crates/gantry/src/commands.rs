@@ -68,3 +68,11 @@ fn in_project(project: &str) -> String {
         project => format!(" --project {}", term::shell_word(project)),
     }
 }
+
+/// A key of a YAML map: bare where every reader takes it for the same text, else in quotes.
+fn yaml_key(key: &str) -> String {
+    let is_bare = key.starts_with(|c: char| c.is_ascii_alphabetic())
+        && key.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
+        && !["true", "false", "null", "yes", "no", "on", "off"].contains(&key.to_lowercase().as_str());
+    if is_bare { key.to_owned() } else { serde_json::Value::from(key).to_string() }
+}

@@ -8,9 +8,7 @@ mod table;
 pub(crate) use format::{plural, shell_word, thousands, timestamp};
 pub(crate) use json::{pretty_json, print_json, truncate_lines};
 pub(crate) use sanitize::{sanitize, sanitize_lines};
-pub(crate) use table::{
-    Column, RowWithNote, light, print_list, print_table, table, table_hiding_constant_columns,
-};
+pub(crate) use table::{Column, light, print_list, print_table, table};
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::OnceLock;

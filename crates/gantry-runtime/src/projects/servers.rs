@@ -20,6 +20,13 @@ impl Projects {
         runtimes.flat_map(|runtime| runtime.servers()).collect()
     }
 
+    /// How the APIs of a project, or of all, are doing.
+    #[must_use]
+    pub fn apis(&self, project: Option<&str>) -> Vec<ProviderStatus> {
+        let runtimes = self.selected(project).into_iter().flat_map(|project| project.runtimes());
+        runtimes.flat_map(|runtime| runtime.apis()).collect()
+    }
+
     /// Starts one more server in a project, also if its caller is gone. It is there until it is removed or the process ends.
     ///
     /// # Errors

@@ -1,24 +1,34 @@
 //! The servers of a runtime: their status; restarting and pinning them while it runs.
 
-use super::Runtime;
+use super::{Runtime, Snapshot};
 use gantry_core::Tool;
 use gantry_provider::server::Server;
-use gantry_provider::{HealthStatus, PinChoice, PinDiff, Provider, ProviderStatus};
+use gantry_provider::{HealthStatus, PinChoice, PinDiff, Pins, Provider, ProviderStatus};
 use std::sync::Arc;
 
 impl Runtime {
+    /// How every API is doing, in the order of the configuration.
+    #[must_use]
+    pub fn apis(&self) -> Vec<ProviderStatus> {
+        let snapshot = self.snapshot();
+        let services = snapshot.providers.all().iter().filter_map(|entry| entry.provider.service_status());
+        services.map(|status| self.completed(&snapshot, status)).collect()
+    }
+
+    /// The status of a provider, with what only the engine knows.
+    fn completed(&self, snapshot: &Snapshot, status: ProviderStatus) -> ProviderStatus {
+        let unusable = |tool: &&Arc<Tool>| *tool.key.provider == *status.id && tool.quarantined().is_some();
+        let quarantined = snapshot.pool().tools().iter().filter(unusable).count();
+        let (project, agent) = (Arc::clone(&self.project), self.active.clone());
+        ProviderStatus { project, agent, quarantined, ..status }
+    }
+
     /// How every server is doing, in the order of their ids.
     #[must_use]
     pub fn servers(&self) -> Vec<ProviderStatus> {
         let snapshot = self.snapshot();
-        let quarantined = |id: &str| {
-            let unusable = |tool: &&Arc<Tool>| *tool.key.provider == *id && tool.quarantined().is_some();
-            snapshot.pool().tools().iter().filter(unusable).count()
-        };
         let status = |server: &Arc<dyn Server>| {
-            let (id, status) = (&server.origin().provider, server.status());
-            let status =
-                ProviderStatus { agent: self.active.clone(), quarantined: quarantined(id), ..status };
+            let status = self.completed(&snapshot, server.status());
             if status.status == "ready" && !snapshot.build.is_current(&**server) {
                 // It is there, but the tools that it has now cannot be called before they are in the pool.
                 return ProviderStatus { health: HealthStatus::Yellow, status: "starting".into(), ..status };
@@ -38,6 +48,12 @@ impl Runtime {
     pub fn lock_diff(&self, server: Option<&str>) -> Vec<PinDiff> {
         let snapshot = self.snapshot();
         self.servers.pin_diff(server, &|server| snapshot.providers.has(server))
+    }
+
+    /// What is pinned.
+    #[must_use]
+    pub fn lock_pins(&self) -> Pins {
+        self.servers.pins()
     }
 
     /// Pins what the servers have now, as far as it is chosen. Servers that are down keep what is pinned of them. Returns

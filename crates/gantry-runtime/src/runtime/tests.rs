@@ -394,7 +394,7 @@ async fn a_server_with_other_tools_is_ready_when_those_can_be_called() {
     home.upstream.generation.send_replace(11);
     loop {
         let status = home.rt.servers().remove(0);
-        assert_eq!((status.status, status.tools), ("ready", 9));
+        assert_eq!((&*status.status, status.tools), ("ready", 9));
         if status.resources == 2 {
             break;
         }

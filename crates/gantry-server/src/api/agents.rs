@@ -1,14 +1,11 @@
 //! `/api/v1/agents`: the agents of the projects, what they may use, and which of them is active.
 
-use super::query::{self, Path, Query};
+use super::query::{self, Answer, Path, Query, Sender};
 use crate::error::ApiError;
-use crate::model::{
-    Agent, AgentConfiguration, AgentDetails, InProject, List, OfProject, ProjectName, Switched,
-};
+use crate::model::{Agent, AgentConfiguration, AgentDetails, InProject, List, OfProject, Switched};
 use crate::{App, Identity};
 use axum::Json;
 use axum::body::Body;
-use axum::extract::State;
 use gantry_core::pattern::Pattern;
 use gantry_core::toolset::Entry;
 use gantry_core::{ErrorCode, Role, Toolset};
@@ -16,27 +13,26 @@ use gantry_runtime::projects::{self, DEFAULT};
 use http::StatusCode;
 use std::sync::Arc;
 
-pub(super) async fn list(
-    State(app): State<App>,
-    who: Identity,
-    Query(of): Query<OfProject>,
-) -> Result<Json<List<Agent>>, ApiError> {
-    let project =
-        of.project.as_deref().map(|name| query::known_project(&app, &who, Some(name))).transpose()?;
-    let mut agents = app.projects.agents(project.as_deref());
-    agents.retain(|agent| who.reaches(&agent.project) && who.acting_as(Some(&agent.name)).is_ok());
-    let summaries = agents.iter().map(|agent| summary(agent, toolset(&app, agent).as_deref()));
-    Ok(Json(List::whole(summaries.collect())))
+pub(super) async fn list(Sender(app, who): Sender, Query(of): Query<OfProject>) -> Answer<List<Agent>> {
+    let project = query::listed_project(&app, &who, of)?;
+    let agents = visible(&app, &who, project.as_deref());
+    Ok(Json(List::whole(agents.filter(|agent| who.effective_agent(Some(&agent.name)).is_ok()).collect())))
+}
+
+/// The agents of a project, or of all that the sender may see.
+pub(super) fn visible(app: &App, who: &Identity, project: Option<&str>) -> impl Iterator<Item = Agent> {
+    let agents = app.projects.agents(project).into_iter();
+    let agents = agents.filter(|agent| who.can_access_project(&agent.project));
+    agents.map(|agent| summary(&agent, toolset(app, &agent).as_deref()))
 }
 
 pub(super) async fn show(
-    State(app): State<App>,
-    who: Identity,
+    Sender(app, who): Sender,
     Path(name): Path<String>,
     Query(of): Query<InProject>,
-) -> Result<Json<AgentDetails>, ApiError> {
+) -> Answer<AgentDetails> {
     let project = query::known_project(&app, &who, of.project.as_deref())?;
-    who.acting_as(Some(&name))?;
+    who.effective_agent(Some(&name))?;
     let agent = find(&app, &project, &name).ok_or_else(|| unknown(&app, &project, &name))?;
     let toolset = toolset(&app, &agent);
     let names = |toolset: &Arc<Toolset>| toolset.tools().map(|tool| tool.name.to_string()).collect();
@@ -48,15 +44,14 @@ pub(super) async fn show(
 }
 
 pub(super) async fn activate(
-    State(app): State<App>,
-    who: Identity,
+    Sender(app, who): Sender,
     Path(name): Path<String>,
     Query(query): Query<InProject>,
     body: Body,
-) -> Result<Json<Switched>, ApiError> {
-    who.administers("making an agent active")?;
+) -> Answer<Switched> {
+    who.require_admin("making an agent active")?;
     let project = resolve_project(&app, &who, query, body).await?;
-    // Whether there is such an agent is asked afterwards: the switch reads the configuration, which may bring it.
+    // Looked up afterwards: the switch reads the configuration, which may bring the agent.
     let switched = app.projects.activate(&project, Some(&name)).await;
     let switched = switched.map_err(|refusal| match find(&app, &project, &name) {
         Some(_) => ApiError::from(refusal),
@@ -66,13 +61,12 @@ pub(super) async fn activate(
 }
 
 pub(super) async fn deactivate(
-    State(app): State<App>,
-    who: Identity,
+    Sender(app, who): Sender,
     Path(name): Path<String>,
     Query(query): Query<InProject>,
     body: Body,
-) -> Result<Json<Switched>, ApiError> {
-    who.administers("making no agent active")?;
+) -> Answer<Switched> {
+    who.require_admin("making no agent active")?;
     let project = resolve_project(&app, &who, query, body).await?;
     // One that is not configured any more can still be the active one.
     if app.projects.active(&project).is_some_and(|active| *active == *name) {
@@ -83,14 +77,14 @@ pub(super) async fn deactivate(
     Err(ApiError::new(StatusCode::CONFLICT, ErrorCode::InvalidArguments, message))
 }
 
-/// The project that the query or the body of a request names, or else the one that its sender means.
+/// The project that the query or the body names, or else the default of the sender.
 async fn resolve_project(
     app: &App,
     who: &Identity,
     query: InProject,
     body: Body,
 ) -> Result<Arc<str>, ApiError> {
-    let body: ProjectName = query::read_optional("the name of a project", &query::body(body).await?)?;
+    let body: InProject = query::read_optional("the name of a project", body).await?;
     if let (Some(query), Some(body)) = (&query.project, &body.project)
         && query != body
     {
@@ -113,7 +107,7 @@ fn unknown(app: &App, project: &str, name: &str) -> ApiError {
 }
 
 /// What an agent sees now; nothing while there is no runtime for it.
-pub(super) fn toolset(app: &App, agent: &projects::Agent) -> Option<Arc<Toolset>> {
+fn toolset(app: &App, agent: &projects::Agent) -> Option<Arc<Toolset>> {
     app.projects.peek(&agent.project, Some(&agent.name))?.runtime.toolset(Some(&agent.name)).ok()
 }
 

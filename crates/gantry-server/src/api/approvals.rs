@@ -1,24 +1,22 @@
-//! `/api/v1/approvals`: the calls that wait for a person or for their time, and a person's word about them.
+//! `/api/v1/approvals`: the calls that wait for a person or for their time, and decisions about them.
 
-use super::query::{self, Part, Path, Query, json};
+use super::long_poll::LongPoll;
+use super::query::{self, Answer, PageParams, Path, Query, Sender, json};
 use super::short_id::ShortId;
-use super::waiting::Waiting;
 use crate::error::ApiError;
 use crate::model::{Approval, ApprovalQuery, Conflict, ConflictDetails, ConflictError, Decision, List, Wait};
 use crate::{App, Identity};
 use axum::Json;
 use axum::body::Body;
-use axum::extract::State;
 use axum::response::Response;
-use gantry_core::ErrorCode;
-use gantry_core::Role;
 use gantry_core::id::ApprovalId;
+use gantry_core::{ErrorCode, Role};
 use gantry_runtime::approvals::{DecisionError, DecisionInput};
 use gantry_runtime::ledger::{ApprovalFilter, ApprovalRow, Scope};
 use http::{HeaderMap, StatusCode};
 use std::sync::Arc;
 
-/// The header by which the command line and the page say what they are. It is shown and gives no right.
+/// The header in which the command line and the page name themselves. It is shown and gives no right.
 pub(super) const VIA: &str = "gantry-via";
 
 /// What the store is asked for; only the sender's own approvals unless they may decide.
@@ -38,19 +36,18 @@ fn filter(query: ApprovalQuery, who: &Identity) -> Result<ApprovalFilter, ApiErr
 }
 
 pub(super) async fn list(
-    State(app): State<App>,
-    who: Identity,
+    Sender(app, who): Sender,
     Query(query): Query<ApprovalQuery>,
-) -> Result<Json<List<Approval>>, ApiError> {
-    let mut waiting = Waiting::seconds(&app, &who, query.wait)?;
-    let part = Part::new(query.cursor.as_deref(), query.limit)?;
+) -> Answer<List<Approval>> {
+    let mut poll = LongPoll::seconds(&app, &who, query.wait)?;
+    let part = PageParams { cursor: query.cursor, limit: query.limit };
     let project = query.project.clone();
     let filter = filter(query, &who)?;
     let store = app.projects.store();
     let fetch = |cursor, limit| store.approvals(ApprovalFilter { cursor, limit, ..filter.clone() });
     loop {
-        waiting.look();
-        let page = query::gather(
+        poll.mark_seen();
+        let page = query::paginate_filtered(
             part,
             fetch,
             |row| row.id,
@@ -58,35 +55,34 @@ pub(super) async fn list(
             |row| is_shown_to(row, &who),
         )
         .await?;
-        // What is on record of a project that is gone can still be looked up.
+        // The records of a project that was removed can still be read.
         if let Some(project) = project.as_deref().filter(|_| page.items.is_empty()) {
             query::known_project(&app, &who, Some(project))?;
         }
-        if !page.items.is_empty() || !waiting.more().await? {
+        if !page.items.is_empty() || !poll.wait_for_change().await? {
             return Ok(query::list(page));
         }
     }
 }
 
-/// Whether somebody may know of an approval: because they may decide about it, or because it is their own call.
+/// Whether the sender may see an approval: it may decide about it, or the call is its own.
 fn is_shown_to(row: &ApprovalRow, who: &Identity) -> bool {
-    let own = row.principal == who.principal && who.reaches(&row.project);
-    own || who.decider("").is_some_and(|decider| decider.sees(row))
+    let own = row.principal == who.principal && who.can_access_project(&row.project);
+    own || who.approver("").is_some_and(|decider| decider.sees(row))
 }
 
 pub(super) async fn show(
-    State(app): State<App>,
-    who: Identity,
+    Sender(app, who): Sender,
     Path(id): Path<String>,
     Query(query): Query<Wait>,
-) -> Result<Json<Approval>, ApiError> {
+) -> Answer<Approval> {
     let id = resolve(&app, &who, &id).await?;
-    let mut waiting = Waiting::seconds(&app, &who, query.wait)?;
-    waiting.look();
+    let mut poll = LongPoll::seconds(&app, &who, query.wait)?;
+    poll.mark_seen();
     let first = visible(&app, &who, id).await?;
     let (mut row, before) = (first.clone(), first.state);
-    while row.state == before && !before.is_over() && waiting.more().await? {
-        waiting.look();
+    while row.state == before && !before.is_over() && poll.wait_for_change().await? {
+        poll.mark_seen();
         row = visible(&app, &who, id).await?;
     }
     Ok(Json(Approval::from(&row)))
@@ -99,7 +95,7 @@ async fn resolve(app: &App, who: &Identity, text: &str) -> Result<ApprovalId, Ap
     }
     let short = ShortId::parse(text, "appr_", "gantry approvals")?;
     let mut found = app.projects.store().approvals_ending(short.bytes()).await?;
-    found.retain(|row| short.is_end_of(row.id) && is_shown_to(row, who));
+    found.retain(|row| short.is_end_of(&row.id) && is_shown_to(row, who));
     let waiting: Vec<ApprovalId> =
         found.iter().filter(|row| row.state.is_waiting()).map(|row| row.id).collect();
     let every: Vec<ApprovalId> = found.iter().map(|row| row.id).collect();
@@ -108,7 +104,7 @@ async fn resolve(app: &App, who: &Identity, text: &str) -> Result<ApprovalId, Ap
     })
 }
 
-/// An approval that the sender may see; any other is answered as if it were not there.
+/// An approval that the sender may see; any other is answered like one that does not exist.
 async fn visible(app: &App, who: &Identity, id: ApprovalId) -> Result<ApprovalRow, ApiError> {
     let found = app.projects.store().approval(id).await?;
     found.filter(|row| is_shown_to(row, who)).ok_or_else(|| unknown(id))
@@ -120,7 +116,7 @@ fn unknown(id: ApprovalId) -> ApiError {
     ))
 }
 
-/// What a decision says, if it makes sense.
+/// Checks a decision.
 fn input(decision: Decision) -> Result<DecisionInput, ApiError> {
     let Decision { approved, modified_args, reason, scope } = decision;
     let modified = modified_args.map(Box::<str>::from);
@@ -128,25 +124,24 @@ fn input(decision: Decision) -> Result<DecisionInput, ApiError> {
         return Err(ApiError::invalid("modifiedArgs is an object: the arguments to run the call with"));
     }
     if !approved && modified.is_some() {
-        return Err(ApiError::invalid("modifiedArgs goes with a yes; with a no nothing is run"));
+        return Err(ApiError::invalid("modifiedArgs is for approving; a denied call is not run"));
     }
     if !approved && scope != Scope::Once {
         return Err(ApiError::invalid(
-            "a no is for this call alone; a policy that denies is what holds for longer",
+            "a denial is for this call alone; write a policy that denies to refuse more",
         ));
     }
     Ok(DecisionInput { approved, modified_args: modified.map(Into::into), reason, scope })
 }
 
 pub(super) async fn decide(
-    State(app): State<App>,
-    who: Identity,
+    Sender(app, who): Sender,
     Path(id): Path<String>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
     // Before anything else, so that an agent does not even learn what there is to decide.
-    let Some(by) = who.decider(via(&headers)) else {
+    let Some(by) = who.approver(via(&headers)) else {
         let why = "an agent cannot decide; it takes the key of an approver";
         if let Ok(id) = id.parse() {
             app.projects
@@ -157,15 +152,14 @@ pub(super) async fn decide(
         return Err(ApiError::forbidden(why));
     };
     let id = resolve(&app, &who, &id).await?;
-    let bytes = query::body(body).await?;
-    let decision = input(query::read("a decision", &bytes)?)?;
+    let decision = input(query::read("a decision", body).await?)?;
     match app.projects.decide(id, &by, decision).await {
         Ok(row) => Ok(json(StatusCode::OK, &Approval::from(&row))),
         Err(error) => not_decided(error),
     }
 }
 
-/// What a sender says that it is.
+/// The name that the sender gives itself.
 fn via(headers: &HeaderMap) -> &'static str {
     match headers.get(VIA).map(http::HeaderValue::as_bytes) {
         Some(b"cli") => "cli",
@@ -190,20 +184,16 @@ fn not_decided(error: DecisionError) -> Result<Response, ApiError> {
     }
 }
 
-/// An error that shows how the approval stands, word for word.
+/// An error that shows how the approval stands.
 fn stands(status: StatusCode, code: ErrorCode, message: String, row: &ApprovalRow) -> Response {
     let details = ConflictDetails { approval: row.into() };
     json(status, &Conflict { ok: false, error: ConflictError { code, message, details } })
 }
 
-pub(super) async fn cancel(
-    State(app): State<App>,
-    who: Identity,
-    Path(id): Path<String>,
-) -> Result<Response, ApiError> {
+pub(super) async fn cancel(Sender(app, who): Sender, Path(id): Path<String>) -> Result<Response, ApiError> {
     let id = resolve(&app, &who, &id).await?;
     let row = visible(&app, &who, id).await?;
-    let own = who.sees();
+    let own = who.visible_principal();
     if own.as_ref().is_some_and(|own| *own != row.principal) {
         return Err(ApiError::forbidden(
             "a call is withdrawn by its caller or by an administrator; an approver denies it instead",

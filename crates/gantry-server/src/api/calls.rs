@@ -4,15 +4,14 @@ mod outcome;
 
 pub(super) use outcome::show;
 
-use super::query::{self, Part, Path, Query, json, json_response};
-use super::tools::door;
-use super::waiting::Waiting;
+use super::long_poll::LongPoll;
+use super::query::{self, Answer, PageParams, Path, Query, Sender, json, json_response};
+use super::tools::entry_point;
 use crate::error::{ApiError, retry_later, status};
 use crate::model::{self, CallQuery, CallRecord, Canceled, List, Mode, NoQuery};
 use crate::{App, Identity};
 use axum::Json;
 use axum::body::Body;
-use axum::extract::State;
 use axum::response::Response;
 use gantry_core::id::CallId;
 use gantry_core::{CallRequest, Refusal};
@@ -24,18 +23,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub(super) async fn create(
-    State(app): State<App>,
-    who: Identity,
+    Sender(app, who): Sender,
     Query(NoQuery {}): Query<NoQuery>,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let bytes = query::body(body).await?;
-    let body: model::CallRequest = query::read("a call", &bytes)?;
+    let body: model::CallRequest = query::read("a call", body).await?;
     if body.approve && !who.owner {
         return Err(ApiError::forbidden("approving takes the key of the data folder"));
     }
-    let waiting = body.wait_ms.map(|wait| Waiting::millis(&app, &who, wait)).transpose()?;
-    let (rt, cx, entered) = enter(&app, &who, body.project.as_deref(), body.agent.as_deref()).await?;
+    let poll = body.wait_ms.map(|wait| LongPoll::millis(&app, &who, wait)).transpose()?;
+    let (rt, cx, entered) = admit_call(&app, &who, body.project.as_deref(), body.agent.as_deref()).await?;
     let request = CallRequest {
         tool: body.tool,
         arguments: body.arguments.map(|raw| Box::<str>::from(raw).into()),
@@ -49,7 +46,7 @@ pub(super) async fn create(
     let id = cx.id;
     if body.mode == Mode::Defer {
         rt.defer(entered?, cx, request);
-        return Ok(json(StatusCode::ACCEPTED, &outcome::unanswered(id)));
+        return Ok(json(StatusCode::ACCEPTED, &model::CallReply::unmeasured(id, model::State::Executing)));
     }
     let reply = match entered {
         Ok(entered) => rt.run(entered, cx, request).await,
@@ -57,18 +54,18 @@ pub(super) async fn create(
     };
     rt.collect(&reply).await;
     let held = reply.approval.as_ref().filter(|_| reply.is_held());
-    // One who finds no place to wait in is told where the call waits, like one who did not want to.
-    if let (Some(held), Some(mut waiting)) = (held, waiting)
-        && waiting.sit_down().is_ok()
-        && let Some(outcome) = outcome::within(&app, &who, held.call, &mut waiting).await?
+    // Without a free slot to wait in, the answer is the one without waiting.
+    if let (Some(held), Some(mut poll)) = (held, poll)
+        && poll.acquire_slot().is_ok()
+        && let Some(outcome) = outcome::within(&app, &who, held.call, &mut poll).await?
     {
         return Ok(outcome);
     }
     Ok(reply_response(&reply))
 }
 
-/// Finds the place of a caller and lets his call in there.
-async fn enter(
+/// Admits a call in the shared session of its caller.
+async fn admit_call(
     app: &App,
     who: &Identity,
     project: Option<&str>,
@@ -78,10 +75,10 @@ async fn enter(
     loop {
         let Context { runtime, agent } = query::context(app, who, project, agent).await?;
         let caller = who.caller(&runtime.project, agent);
-        let session = runtime.shared_session(caller, door(who)).await?;
+        let session = runtime.shared_session(caller, entry_point(who)).await?;
         let cx = PipelineContext::new(&session);
         let entered = runtime.enter(&cx);
-        // The project may have turned to another agent in between. Nothing was run, and there is a new place.
+        // The project may have switched to another agent meanwhile. Nothing was run, and there is a new session.
         if entered.is_err() && session.is_evicted() && moves < MOVES {
             moves += 1;
             continue;
@@ -106,7 +103,7 @@ fn filter(query: CallQuery, who: &Identity) -> Result<CallFilter, ApiError> {
     query.project.as_deref().map(|name| who.check_project(name)).transpose()?;
     Ok(CallFilter {
         project: query.project.map(Into::into),
-        principal: who.sees().or_else(|| query.principal.map(Into::into)),
+        principal: who.visible_principal().or_else(|| query.principal.map(Into::into)),
         session: query.session,
         name: query.tool.map(Into::into),
         state: query.state,
@@ -118,27 +115,22 @@ fn filter(query: CallQuery, who: &Identity) -> Result<CallFilter, ApiError> {
 }
 
 pub(super) async fn list(
-    State(app): State<App>,
-    who: Identity,
+    Sender(app, who): Sender,
     Query(query): Query<CallQuery>,
-) -> Result<Json<List<CallRecord>>, ApiError> {
-    let part = Part::new(query.cursor.as_deref(), query.limit)?;
+) -> Answer<List<CallRecord>> {
+    let part = PageParams { cursor: query.cursor, limit: query.limit };
     let (store, filter) = (app.projects.store(), filter(query, &who)?);
     let fetch = |cursor, limit| store.calls(CallFilter { cursor, limit, ..filter.clone() });
-    let keep = |row: &CallRow| who.reaches(&row.head.caller.project);
-    let page = query::gather(part, fetch, |row| row.head.id, |_| 0, keep).await?;
+    let keep = |row: &CallRow| who.can_access_project(&row.head.caller.project);
+    let page = query::paginate_filtered(part, fetch, |row| row.head.id, |_| 0, keep).await?;
     Ok(query::list(page))
 }
 
 /// Cancels a call that runs, or withdraws one that waits.
-pub(super) async fn cancel(
-    State(app): State<App>,
-    who: Identity,
-    Path(id): Path<String>,
-) -> Result<Json<Canceled>, ApiError> {
+pub(super) async fn cancel(Sender(app, who): Sender, Path(id): Path<String>) -> Answer<Canceled> {
     let id: CallId = query::id(&id)?;
-    let (own, services) = (who.sees(), app.projects.services());
-    let may = outcome::reaches(&app, &who, id).await?;
+    let (own, services) = (who.visible_principal(), app.projects.services());
+    let may = outcome::may_cancel(&app, &who, id).await?;
     let canceled = may && services.cancel_call(id, own.as_deref());
     let why = format!("withdrawn by {}", who.principal);
     if canceled || (may && services.withdraw(id, own.as_deref(), &why).await?) {

@@ -1,11 +1,10 @@
-//! `/api/v1/events`: what happens, as server-sent events: first what happened lately, then what happens from now on.
+//! `/api/v1/events`: events as server-sent events: first the recent ones, then new ones.
 
-use super::query::{self, Query};
+use super::query::{self, Query, Sender};
+use crate::Identity;
 use crate::error::ApiError;
 use crate::model::{EventQuery, Missed};
-use crate::places::Place;
-use crate::{App, Identity};
-use axum::extract::State;
+use crate::wait_slots::WaitSlot;
 use axum::response::sse::{self, KeepAlive, Sse};
 use futures_util::stream::{self, Stream, StreamExt as _};
 use gantry_core::{Role, raw};
@@ -18,24 +17,23 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
 
 pub(super) async fn stream(
-    State(app): State<App>,
-    who: Identity,
+    Sender(app, who): Sender,
     Query(query): Query<EventQuery>,
 ) -> Result<Sse<impl Stream<Item = Result<sse::Event, Infallible>>>, ApiError> {
     let project =
         query.project.as_deref().map(|name| query::known_project(&app, &who, Some(name))).transpose()?;
     let types = query.types.map(|types| types.split(',').map(|word| word.trim().to_owned()).collect());
     let (recent, live) = app.projects.services().events.subscribe();
-    let voided = Arc::clone(&app.keys).voided(who.key);
-    let place = query.follow.then(|| app.places.take(&who)).transpose()?;
-    let filter = Filter { decider: who.decider(""), who, project, types, _place: place };
-    let recent: Vec<_> = recent.iter().filter_map(|event| filter.told(event)).map(Ok).collect();
-    let live = query.follow.then(|| following(live, filter, app.stop.clone()));
-    let stream = stream::iter(recent).chain(stream::iter(live).flatten()).take_until(voided);
+    let wait_until_invalid = Arc::clone(&app.keys).wait_until_invalid(who.key);
+    let slot = query.follow.then(|| app.slots.acquire(&who)).transpose()?;
+    let filter = Filter { decider: who.approver(""), who, project, types, _slot: slot };
+    let recent: Vec<_> = recent.iter().filter_map(|event| filter.to_sse(event)).map(Ok).collect();
+    let live = query.follow.then(|| follow(live, filter, app.stop.clone()));
+    let stream = stream::iter(recent).chain(stream::iter(live).flatten()).take_until(wait_until_invalid);
     Ok(Sse::new(stream).keep_alive(KeepAlive::default()))
 }
 
-fn following(
+fn follow(
     live: broadcast::Receiver<Arc<Event>>,
     filter: Filter,
     stop: CancellationToken,
@@ -46,9 +44,9 @@ fn following(
                 () = stop.cancelled() => return None,
                 received = live.recv() => received,
             };
-            let told = match received {
-                Ok(event) => filter.told(&event),
-                // A reader that is too slow is told what it missed, and goes on.
+            let sent = match received {
+                Ok(event) => filter.to_sse(&event),
+                // A reader that is too slow is sent the number of events that it missed.
                 Err(RecvError::Lagged(missed)) => {
                     let message = format!("{missed} events were not read in time and are missing");
                     let data = serde_json::to_string(&Missed { missed, message }).unwrap_or_default();
@@ -56,27 +54,27 @@ fn following(
                 }
                 Err(RecvError::Closed) => return None,
             };
-            if let Some(told) = told {
-                return Some((Ok(told), (live, filter, stop)));
+            if let Some(sent) = sent {
+                return Some((Ok(sent), (live, filter, stop)));
             }
         }
     })
 }
 
-/// Which events a reader is told: all, or those about itself and those about calls that it may decide; of every project and
-/// of the process, or of one project.
+/// Which events a reader gets: all, or its own and those about calls that it may decide; of every project and of the process,
+/// or of one project.
 struct Filter {
     who: Identity,
     decider: Option<Decider>,
     project: Option<Arc<str>>,
     types: Option<Vec<String>>,
-    /// Kept for as long as the reader stays.
-    _place: Option<Place>,
+    /// Held as long as the stream is open.
+    _slot: Option<WaitSlot>,
 }
 
 impl Filter {
-    /// The event as the reader is told it, if it is.
-    fn told(&self, event: &Event) -> Option<sse::Event> {
+    /// The event, if the reader gets it.
+    fn to_sse(&self, event: &Event) -> Option<sse::Event> {
         if !self.shows(event) {
             return None;
         }
@@ -89,16 +87,16 @@ impl Filter {
     }
 
     fn shows(&self, event: &Event) -> bool {
-        let is_meant = self.project.is_none() || event.project == self.project;
-        // What concerns the whole process is not for those who are kept to some projects.
+        let is_selected = self.project.is_none() || event.project == self.project;
+        // Events of the whole process are not for keys of some projects.
         let reached = match &event.project {
-            Some(project) => self.who.reaches(project),
+            Some(project) => self.who.can_access_project(project),
             None => self.who.projects.is_none(),
         };
-        is_meant && reached && (self.sees_all() || self.is_own(event) || self.may_decide(event))
+        is_selected && reached && (self.is_admin() || self.is_own(event) || self.may_decide(event))
     }
 
-    fn sees_all(&self) -> bool {
+    fn is_admin(&self) -> bool {
         self.who.role == Role::Admin
     }
 

@@ -1,43 +1,35 @@
-//! `/api/v1/grants`: the yeses that hold for more than one call, and their revocation.
+//! `/api/v1/grants`: approvals that hold for more than one call, and their revocation.
 
-use super::query::{self, Part, Path, Query};
+use super::query::{self, Answer, PageParams, Path, Query, Sender};
 use super::short_id::ShortId;
 use crate::auth::now_us;
 use crate::error::ApiError;
 use crate::model::{Grant, GrantQuery, List, Revoked, Timestamp};
 use crate::{App, Identity};
 use axum::Json;
-use axum::extract::State;
 use gantry_core::Role;
 use gantry_core::id::GrantId;
 use gantry_runtime::ledger::{GrantFilter, GrantRow, Scope};
 use std::sync::Arc;
 
-pub(super) async fn list(
-    State(app): State<App>,
-    who: Identity,
-    Query(query): Query<GrantQuery>,
-) -> Result<Json<List<Grant>>, ApiError> {
+pub(super) async fn list(Sender(app, who): Sender, Query(query): Query<GrantQuery>) -> Answer<List<Grant>> {
     query.project.as_deref().map(|name| who.check_project(name)).transpose()?;
-    let part = Part::new(query.cursor.as_deref(), query.limit)?;
+    let part = PageParams { cursor: query.cursor, limit: query.limit };
     let project = query.project.as_deref().map(|name| vec![name.into()]);
     let projects = project.or_else(|| who.projects.as_ref().map(|projects| projects.to_vec()));
     let filter = GrantFilter { projects, revoked: query.revoked, ..GrantFilter::default() };
     let store = app.projects.store();
     let fetch = |cursor, limit| store.grants(GrantFilter { cursor, limit, ..filter.clone() });
-    let page = query::gather(part, fetch, |row| row.id, |_| 0, |row| is_shown_to(row, &who)).await?;
-    // What was granted in a project that is gone can still be looked up.
+    let page =
+        query::paginate_filtered(part, fetch, |row| row.id, |_| 0, |row| is_shown_to(row, &who)).await?;
+    // The grants of a project that was removed can still be read.
     if let Some(project) = query.project.as_deref().filter(|_| page.items.is_empty()) {
         query::known_project(&app, &who, Some(project))?;
     }
     Ok(query::list(page))
 }
 
-pub(super) async fn revoke(
-    State(app): State<App>,
-    who: Identity,
-    Path(id): Path<String>,
-) -> Result<Json<Revoked>, ApiError> {
+pub(super) async fn revoke(Sender(app, who): Sender, Path(id): Path<String>) -> Answer<Revoked> {
     if who.role < Role::Approver {
         return Err(ApiError::forbidden("revoking a grant takes the key of an approver"));
     }
@@ -59,7 +51,7 @@ async fn resolve(app: &App, who: &Identity, text: &str) -> Result<GrantId, ApiEr
     let list = "gantry approvals grants";
     let short = ShortId::parse(text, "grant_", list)?;
     let found = app.projects.store().grants_ending(short.bytes()).await?;
-    let found = found.iter().filter(|row| short.is_end_of(row.id) && is_shown_to(row, who));
+    let found = found.iter().filter(|row| short.is_end_of(&row.id) && is_shown_to(row, who));
     let found: Vec<GrantId> = found.map(|row| row.id).collect();
     let unknown = || ApiError::not_found(format!("there is no grant {text}; {list} lists them"));
     short.only(&found)?.ok_or_else(unknown)
@@ -67,13 +59,13 @@ async fn resolve(app: &App, who: &Identity, text: &str) -> Result<GrantId, ApiEr
 
 /// Whether the sender may know of a grant: it decides about such calls, or the grant is its own.
 fn is_shown_to(row: &GrantRow, who: &Identity) -> bool {
-    let own = row.key.principal == who.principal && who.reaches(&row.key.project);
+    let own = row.key.principal == who.principal && who.can_access_project(&row.key.project);
     own || decides(row, who)
 }
 
 fn decides(row: &GrantRow, who: &Identity) -> bool {
     let spelled = format!("{}__{}", row.key.provider, row.key.tool);
-    who.role >= Role::Approver && who.covers(&row.key.project, [&row.name, &spelled])
+    who.role >= Role::Approver && who.can_access_tool(&row.key.project, [&row.name, &spelled])
 }
 
 impl From<&GrantRow> for Grant {

@@ -1,10 +1,11 @@
-//! Health, metrics, queues, and the first page.
+//! Health, the proof of the audit trail, metrics, queues, and the first page.
 
 mod page;
 
+use super::query::{Answer, Sender};
+use crate::App;
 use crate::error::ApiError;
-use crate::model::{Health, List, Queue};
-use crate::{App, Identity};
+use crate::model::{AuditVerification, BadEntry, Health, List, Queue};
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -25,19 +26,27 @@ pub(super) async fn ready(State(app): State<App>) -> Response {
     }
 }
 
+/// Proves that the audit trail is whole. The trail itself is the list of calls.
+pub(super) async fn verify_audit(Sender(app, who): Sender) -> Answer<AuditVerification> {
+    who.require_global_admin("verifying the ledger")?;
+    let found = app.projects.store().verify().await?;
+    let first_bad = found.bad.map(|bad| BadEntry { node: bad.node, entry: bad.seq, what: bad.what.into() });
+    Ok(Json(AuditVerification { ok: first_bad.is_none(), entries: found.entries, first_bad }))
+}
+
 /// The figures are those of all projects.
-pub(super) async fn metrics(State(app): State<App>, who: Identity) -> Result<Response, ApiError> {
-    who.goes_everywhere("reading the metrics")?;
+pub(super) async fn metrics(Sender(app, who): Sender) -> Result<Response, ApiError> {
+    who.require_all_projects("reading the metrics")?;
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     Ok(([(header::CONTENT_TYPE, kind)], app.projects.metrics_page()).into_response())
 }
 
-pub(super) async fn queues(State(app): State<App>, who: Identity) -> Result<Json<List<Queue>>, ApiError> {
-    who.goes_everywhere("looking at the queues")?;
+pub(super) async fn queues(Sender(app, who): Sender) -> Answer<List<Queue>> {
+    who.require_all_projects("looking at the queues")?;
     Ok(Json(List::whole(app.projects.queues())))
 }
 
-/// Whoever gets past the gates may see it.
-pub(super) async fn page(State(app): State<App>, who: Identity, headers: HeaderMap) -> Response {
+/// The first page, for every sender.
+pub(super) async fn page(Sender(app, who): Sender, headers: HeaderMap) -> Response {
     (page::HEADERS, page::render(&app, &who, &headers)).into_response()
 }

@@ -2,39 +2,31 @@
 
 mod request;
 
-use super::query::{self, Path, Query};
+use super::query::{self, Answer, Path, Query, Sender};
 use crate::auth::{mint, now_us};
 use crate::error::ApiError;
 use crate::model::{Key, KeyState, List, MadeKey, NewKey, NoQuery, Revoked, Timestamp};
-use crate::{App, Identity};
 use axum::Json;
 use axum::body::Body;
-use axum::extract::State;
 use gantry_core::ErrorCode;
 use gantry_core::id::KeyId;
 use gantry_runtime::ledger::{self, KeyRow};
 use http::StatusCode;
 use std::sync::Arc;
 
-pub(super) async fn list(
-    State(app): State<App>,
-    who: Identity,
-    Query(NoQuery {}): Query<NoQuery>,
-) -> Result<Json<List<Key>>, ApiError> {
-    who.administers_all("looking at the keys")?;
+pub(super) async fn list(Sender(app, who): Sender, Query(NoQuery {}): Query<NoQuery>) -> Answer<List<Key>> {
+    who.require_global_admin("looking at the keys")?;
     let keys = app.projects.store().keys().await?;
     Ok(Json(List::whole(keys.iter().map(Key::from).collect())))
 }
 
 pub(super) async fn create(
-    State(app): State<App>,
-    who: Identity,
+    Sender(app, who): Sender,
     Query(NoQuery {}): Query<NoQuery>,
     body: Body,
 ) -> Result<(StatusCode, Json<MadeKey>), ApiError> {
-    who.administers_all("making a key")?;
-    let bytes = query::body(body).await?;
-    let new: NewKey = query::read("a key", &bytes)?;
+    who.require_global_admin("making a key")?;
+    let new: NewKey = query::read("a key", body).await?;
     let (id, digest, secret) = mint();
     let row = request::row(new, &app, id, digest)?;
     let key = Key::from(&row);
@@ -52,12 +44,8 @@ fn not_made(error: ledger::Error) -> ApiError {
 }
 
 /// The key may be named by its id, or by its name while it holds.
-pub(super) async fn revoke(
-    State(app): State<App>,
-    who: Identity,
-    Path(named): Path<String>,
-) -> Result<Json<Revoked>, ApiError> {
-    who.administers_all("revoking a key")?;
+pub(super) async fn revoke(Sender(app, who): Sender, Path(named): Path<String>) -> Answer<Revoked> {
+    who.require_global_admin("revoking a key")?;
     let store = app.projects.store();
     let keys = store.keys().await?;
     let id: Option<KeyId> = named.parse().ok();

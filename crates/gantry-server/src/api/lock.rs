@@ -1,41 +1,34 @@
-//! `/api/v1/lock`: the definitions of tools that are pinned, what is different now, and a person's yes to it.
+//! `/api/v1/lock`: pinned definitions of tools, the differences to those of now, and accepting these.
 
-use super::query::{self, Query};
+use super::query::{self, Answer, Query, Sender};
 use super::servers::unknown;
 use crate::error::ApiError;
 use crate::model::{List, LockDiffs, LockQuery, LockRequest, NoQuery};
 use crate::{App, Identity};
 use axum::Json;
 use axum::body::Body;
-use axum::extract::State;
 use gantry_core::ErrorCode;
 use gantry_provider::{PinChoice, PinDiff};
 use gantry_runtime::Runtime;
 use http::StatusCode;
 use std::sync::Arc;
 
-pub(super) async fn diff(
-    State(app): State<App>,
-    who: Identity,
-    Query(query): Query<LockQuery>,
-) -> Result<Json<LockDiffs>, ApiError> {
-    who.administers("comparing definitions")?;
+pub(super) async fn diff(Sender(app, who): Sender, Query(query): Query<LockQuery>) -> Answer<LockDiffs> {
+    who.require_admin("comparing definitions")?;
     let runtime = home(&app, &who, query.project.as_deref(), query.server.as_deref()).await?;
     known(&runtime, query.server.as_deref())?;
     let mut found = runtime.lock_diff(query.server.as_deref());
     found.retain(|diff| query.tool.is_none() || diff.tool == query.tool);
-    Ok(listed(found))
+    Ok(listed(&runtime, found))
 }
 
 pub(super) async fn accept(
-    State(app): State<App>,
-    who: Identity,
+    Sender(app, who): Sender,
     Query(NoQuery {}): Query<NoQuery>,
     body: Body,
-) -> Result<Json<LockDiffs>, ApiError> {
-    who.administers("accepting definitions")?;
-    let bytes = query::body(body).await?;
-    let accepted: LockRequest = query::read_optional("a choice of definitions to accept", &bytes)?;
+) -> Answer<LockDiffs> {
+    who.require_admin("accepting definitions")?;
+    let accepted: LockRequest = query::read_optional("a choice of definitions to accept", body).await?;
     if accepted.tool.is_some() && accepted.server.is_none() {
         return Err(ApiError::invalid("\"tool\" needs \"server\": tools are accepted by their server"));
     }
@@ -44,13 +37,13 @@ pub(super) async fn accept(
     let LockRequest { project: _, server, tool, revision } = &accepted;
     let choice = PinChoice { server: server.clone(), tool: tool.clone(), seen: revision.clone() };
     let done = runtime.lock_accept(choice).await;
-    // Other runtimes of the project go by the same pins.
+    // Other runtimes of the project use the same pins.
     app.projects.look_at_pins(&runtime.project).await;
-    Ok(listed(done.map_err(|message| not_accepted(&runtime, &accepted, message))?))
+    Ok(listed(&runtime, done.map_err(|message| not_accepted(&runtime, &accepted, message))?))
 }
 
-/// What is there now may not be what was seen; a server that has never been ready has nothing to accept; anything else is
-/// that the file cannot be written.
+/// Why nothing was accepted: the differences are others than those that were seen, the server was never ready, or the file
+/// cannot be written.
 fn not_accepted(runtime: &Runtime, accepted: &LockRequest, message: String) -> ApiError {
     let servers = runtime.servers();
     let (server, tool) = (accepted.server.as_deref(), accepted.tool.as_deref());
@@ -59,8 +52,8 @@ fn not_accepted(runtime: &Runtime, accepted: &LockRequest, message: String) -> A
     if accepted.revision.as_ref().is_some_and(|seen| *seen != PinDiff::revision(&now)) {
         return ApiError::new(StatusCode::CONFLICT, ErrorCode::IdempotencyConflict, message);
     }
-    let meant = servers.iter().find(|known| server == Some(&*known.id));
-    if meant.is_some_and(|server| matches!(&*server.status, "starting" | "down" | "off")) {
+    let server = servers.iter().find(|known| server == Some(&*known.id));
+    if server.is_some_and(|server| matches!(&*server.status, "starting" | "down" | "off")) {
         return ApiError::new(StatusCode::CONFLICT, ErrorCode::UpstreamUnavailable, message);
     }
     ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, ErrorCode::InternalError, message)
@@ -87,7 +80,7 @@ fn known(runtime: &Runtime, server: Option<&str>) -> Result<(), ApiError> {
     if runs { Ok(()) } else { Err(unknown(id)) }
 }
 
-fn listed(diffs: Vec<PinDiff>) -> Json<LockDiffs> {
+fn listed(runtime: &Runtime, diffs: Vec<PinDiff>) -> Json<LockDiffs> {
     let revision = PinDiff::revision(&diffs);
-    Json(LockDiffs { list: List::whole(diffs), revision })
+    Json(LockDiffs { list: List::whole(diffs), revision, pinned: runtime.lock_pins() })
 }

@@ -1,26 +1,22 @@
 //! `/api/v1/policy/test`: what would be decided about a call, with nothing run and no person asked.
 
-use super::query::{self, Query};
-use crate::error::ApiError;
+use super::query::{self, Answer, Query, Sender};
+use crate::Identity;
 use crate::model::{NoQuery, PolicyTest, PolicyTestRequest};
-use crate::{App, Identity};
 use axum::Json;
 use axum::body::Body;
-use axum::extract::State;
 use gantry_core::{CallRequest, Caller, EntryPoint};
 use gantry_runtime::PipelineContext;
 use gantry_runtime::projects::Context;
 use std::sync::Arc;
 
 pub(super) async fn test(
-    State(app): State<App>,
-    who: Identity,
+    Sender(app, who): Sender,
     Query(NoQuery {}): Query<NoQuery>,
     body: Body,
-) -> Result<Json<PolicyTest>, ApiError> {
-    who.administers("testing the policies for others")?;
-    let bytes = query::body(body).await?;
-    let call: PolicyTestRequest = query::read("a call", &bytes)?;
+) -> Answer<PolicyTest> {
+    who.require_admin("testing the policies for others")?;
+    let call: PolicyTestRequest = query::read("a call", body).await?;
     let context = query::context(&app, &who, call.project.as_deref(), call.agent.as_deref()).await?;
     let Context { runtime, agent } = context;
     let local = Identity::local();

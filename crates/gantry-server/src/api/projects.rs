@@ -1,37 +1,33 @@
 //! `/api/v1/projects`: which projects there are, and what each has.
 
-use super::query::Query;
+use super::query::{Query, Sender};
 use crate::model::{List, NoQuery, Project};
 use crate::{App, Identity};
 use axum::Json;
-use axum::extract::State;
+use gantry_runtime::projects::Context;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-pub(super) async fn list(
-    State(app): State<App>,
-    who: Identity,
-    Query(NoQuery {}): Query<NoQuery>,
-) -> Json<List<Project>> {
-    let projects = &app.projects;
-    let item = |name: &Arc<str>| {
-        // While an agent is active, a server can run twice: for that agent, and for the others.
-        let servers: BTreeSet<_> = projects.servers(Some(name)).into_iter().map(|server| server.id).collect();
-        Project {
-            name: Arc::clone(name),
-            active: projects.active(name),
-            agents: projects.agents(Some(name)).len(),
-            servers: servers.len(),
-            tools: count_tools(&app, name),
-        }
-    };
-    let mut names = projects.names();
-    names.retain(|name| who.reaches(name));
-    Json(List::whole(names.iter().map(item).collect()))
+pub(super) async fn list(Sender(app, who): Sender, Query(NoQuery {}): Query<NoQuery>) -> Json<List<Project>> {
+    Json(List::whole(visible(&app, &who)))
 }
 
-/// Number of tools visible without an agent; `None` while the project has no runtime.
-pub(super) fn count_tools(app: &App, project: &str) -> Option<usize> {
-    let context = app.projects.peek(project, None)?;
-    Some(context.runtime.toolset(context.agent.as_deref()).ok()?.len())
+/// The projects that the sender may see.
+pub(super) fn visible(app: &App, who: &Identity) -> Vec<Project> {
+    let item = |name: Arc<str>| {
+        // While an agent is active, a server can run twice: for that agent, and for the others.
+        let servers = app.projects.servers(Some(&name));
+        let servers: BTreeSet<_> = servers.into_iter().map(|server| server.id).collect();
+        let context = app.projects.peek(&name, None);
+        let toolset = |it: Context| it.runtime.toolset(it.agent.as_deref()).ok();
+        Project {
+            active: app.projects.active(&name),
+            agents: app.projects.agents(Some(&name)).len(),
+            servers: servers.len(),
+            tools: context.and_then(toolset).map(|toolset| toolset.len()),
+            name,
+        }
+    };
+    let names = app.projects.names().into_iter().filter(|name| who.can_access_project(name));
+    names.map(item).collect()
 }

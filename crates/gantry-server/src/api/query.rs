@@ -1,7 +1,7 @@
-//! Reading what a request says: bodies, ids, times and lists, each with an error that names the field.
+//! Reads requests: bodies, queries, ids, times and pages, each with an error that names the field.
 
 use crate::error::ApiError;
-use crate::model::List;
+use crate::model::{List, OfProject};
 use crate::{App, Identity};
 use axum::body::Body;
 use axum::extract::FromRequestParts;
@@ -19,15 +19,17 @@ use serde::de::DeserializeOwned;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// Bytes of a body that is too large that are read, and forgotten: who is cut off while he sends never reads why.
-const FORGOTTEN_BYTES: usize = 64 * 1024 * 1024;
+/// How much of an oversized body is drained before responding 413; closing earlier would reset the connection before the
+/// client reads the response.
+const MAX_BYTES_DRAINED: usize = 64 * 1024 * 1024;
 
 /// Reads a whole body, bounded in size and time.
-pub(crate) async fn body(body: Body) -> Result<Bytes, ApiError> {
-    match tokio::time::timeout(super::BODY_TIME, gathered(body)).await {
+pub(crate) async fn bytes(body: Body) -> Result<Bytes, ApiError> {
+    match tokio::time::timeout(super::BODY_TIMEOUT, read_bounded(body)).await {
         Ok(Ok(Some(bytes))) => Ok(bytes),
         Ok(Ok(None)) => {
-            let message = format!("the body is larger than {} bytes; send a smaller one", super::BODY_BYTES);
+            let message =
+                format!("the body is larger than {} bytes; send a smaller one", super::MAX_BODY_BYTES);
             Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, ErrorCode::InvalidArguments, message))
         }
         Ok(Err(error)) => Err(ApiError::invalid(format!("the body did not arrive whole: {error}"))),
@@ -39,13 +41,13 @@ pub(crate) async fn body(body: Body) -> Result<Bytes, ApiError> {
 }
 
 /// A body, or nothing if it is too large.
-async fn gathered(body: Body) -> Result<Option<Bytes>, axum::Error> {
+async fn read_bounded(body: Body) -> Result<Option<Bytes>, axum::Error> {
     let mut pieces = body.into_data_stream();
     let mut bytes = BytesMut::new();
-    let mut forgotten = 0;
+    let mut drained = 0;
     while let Some(piece) = pieces.next().await {
         let piece = piece?;
-        if forgotten == 0 && bytes.len() + piece.len() <= super::BODY_BYTES {
+        if drained == 0 && bytes.len() + piece.len() <= super::MAX_BODY_BYTES {
             // Most bodies come in one piece, which is not copied.
             if bytes.is_empty() && pieces.is_end_stream() {
                 return Ok(Some(piece));
@@ -53,13 +55,28 @@ async fn gathered(body: Body) -> Result<Option<Bytes>, axum::Error> {
             bytes.extend_from_slice(&piece);
         } else {
             bytes = BytesMut::new();
-            forgotten += piece.len();
-            if forgotten > FORGOTTEN_BYTES {
+            drained += piece.len();
+            if drained > MAX_BYTES_DRAINED {
                 break;
             }
         }
     }
-    Ok((forgotten == 0).then(|| bytes.freeze()))
+    Ok((drained == 0).then(|| bytes.freeze()))
+}
+
+/// An answer of JSON.
+pub(crate) type Answer<T> = Result<axum::Json<T>, ApiError>;
+
+/// The server, and the sender of a request.
+#[derive(Debug)]
+pub(crate) struct Sender(pub(crate) App, pub(crate) Identity);
+
+impl FromRequestParts<App> for Sender {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
+        Ok(Self(app.clone(), Identity::from_request_parts(parts, app).await?))
+    }
 }
 
 /// The query of a request; a mistake in it is answered in the shape of every error.
@@ -77,7 +94,7 @@ impl<S: Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
     }
 }
 
-/// What the path of a request names; a mistake in it is answered in the shape of every error.
+/// The parameters of the path; a mistake in them is answered in the shape of every error.
 #[derive(Debug)]
 pub(crate) struct Path<T>(pub(crate) T);
 
@@ -92,23 +109,31 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T>
     }
 }
 
-/// The text of a JSON body that every reader reads alike.
-pub(crate) fn json_text(bytes: &Bytes) -> Result<&str, ApiError> {
+/// The text of a JSON body without duplicate keys and the like, which readers would read differently.
+fn json_text(bytes: &Bytes) -> Result<&str, ApiError> {
     let text = std::str::from_utf8(bytes).map_err(|_invalid| ApiError::invalid("the body is not UTF-8"))?;
     gantry_core::json::check(text)
         .map_err(|error| ApiError::invalid(format!("the body is unusable: {error}")))?;
     Ok(text)
 }
 
-/// The body of a request; the error names the field.
-pub(crate) fn read<T: DeserializeOwned>(what: &str, bytes: &Bytes) -> Result<T, ApiError> {
-    serde_json::from_str(json_text(bytes)?)
-        .map_err(|error| ApiError::invalid(format!("the body is not {what}: {error}")))
+/// Reads a body of this type; the error names the field.
+pub(crate) async fn read<T: DeserializeOwned>(what: &str, body: Body) -> Result<T, ApiError> {
+    parse(what, &bytes(body).await?)
 }
 
-/// A body that may be missing.
-pub(crate) fn read_optional<T: DeserializeOwned + Default>(what: &str, bytes: &Bytes) -> Result<T, ApiError> {
-    if bytes.is_empty() { Ok(T::default()) } else { read(what, bytes) }
+/// The same for a body that may be missing.
+pub(crate) async fn read_optional<T: DeserializeOwned + Default>(
+    what: &str,
+    body: Body,
+) -> Result<T, ApiError> {
+    let bytes = bytes(body).await?;
+    if bytes.is_empty() { Ok(T::default()) } else { parse(what, &bytes) }
+}
+
+fn parse<T: DeserializeOwned>(what: &str, bytes: &Bytes) -> Result<T, ApiError> {
+    serde_json::from_str(json_text(bytes)?)
+        .map_err(|error| ApiError::invalid(format!("the body is not {what}: {error}")))
 }
 
 /// An id from the path.
@@ -126,7 +151,7 @@ pub(crate) fn moment(name: &str, text: Option<&str>) -> Result<Option<i64>, ApiE
     })
 }
 
-/// The runtime that a request is for: of the project that it names, or else of the one that its sender means.
+/// The runtime that a request is for: of the project that it names, or else of the default of its sender.
 pub(crate) async fn context(
     app: &App,
     who: &Identity,
@@ -134,57 +159,44 @@ pub(crate) async fn context(
     agent: Option<&str>,
 ) -> Result<Context, ApiError> {
     let project = known_project(app, who, project)?;
-    let agent = who.acting_as(agent)?;
+    let agent = who.effective_agent(agent)?;
     Ok(app.projects.context(&project, agent.as_deref()).await?)
 }
 
-/// The project that a request names, or else the one that its sender means.
+/// The project that a request names, or else the default of its sender.
 pub(crate) fn known_project(app: &App, who: &Identity, project: Option<&str>) -> Result<Arc<str>, ApiError> {
     let wanted = who.project(project)?;
     let known = app.projects.names().into_iter().find(|known| **known == *wanted);
     known.ok_or_else(|| ApiError::not_found("there is no such project"))
 }
 
-/// The part of a list that is asked for.
+/// The project that a list is of; none for a list of all.
+pub(crate) fn listed_project(app: &App, who: &Identity, of: OfProject) -> Result<Option<Arc<str>>, ApiError> {
+    of.project.map(|name| known_project(app, who, Some(&name))).transpose()
+}
+
+/// The page of a list that is asked for.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Part<C> {
+pub(crate) struct PageParams<C> {
     pub(crate) cursor: Option<C>,
     pub(crate) limit: Option<u32>,
 }
 
-impl<C: FromStr> Part<C> {
-    /// Reads a cursor, which is the id of the last row of the page before.
-    pub(crate) fn new(cursor: Option<&str>, limit: Option<u32>) -> Result<Self, ApiError> {
-        let cursor = cursor.map(|text| text.parse().map_err(|_invalid| no_cursor(text))).transpose()?;
-        Ok(Self { cursor, limit })
-    }
-}
+/// Rows of a page, at most and unless the request says.
+const MAX_PAGE: u32 = 1000;
+const DEFAULT_PAGE: u32 = 50;
 
-fn no_cursor(text: &str) -> ApiError {
-    // Older versions gave out the number of a row.
-    if text.parse::<i64>().is_ok() {
-        return ApiError::invalid(
-            "this cursor is of an older version of Gantry; start again without a cursor",
-        );
-    }
-    ApiError::invalid("the cursor is not the `next` of a page of this list; start again without a cursor")
-}
+/// Bytes of the rows of a page; the row that exceeds this is the last.
+const MAX_ANSWER_BYTES: usize = 4 * 1024 * 1024;
 
-/// Rows that are given at once, and rows that are if nothing else is said.
-const PAGE: u32 = 1000;
-const USUAL_PAGE: u32 = 50;
+/// Rows that are read for one page.
+const MAX_ROWS_SCANNED: usize = 20_000;
 
-/// Bytes of rows that are given at once; the one that passes it is the last.
-const ANSWER_BYTES: usize = 4 * 1024 * 1024;
-
-/// Rows that are looked through for one answer.
-const LOOKED_THROUGH: usize = 20_000;
-
-/// The part of a list that is asked for, where the store cannot tell which rows its reader may see. `fetch` reads at most
-/// so many rows behind a cursor; a row has a cursor and, where that matters, a size in bytes. An answer may have fewer items
-/// than were asked for, and others behind it all the same.
-pub(crate) async fn gather<T, C, F>(
-    part: Part<C>,
+/// A page of the rows that the sender may see, which the store cannot tell. `fetch` reads at most so many rows after a cursor;
+/// `place` is the cursor of a row, `bytes` its size where that matters. A page may have fewer items than were asked for and
+/// still have a next one.
+pub(crate) async fn paginate_filtered<T, C, F>(
+    part: PageParams<C>,
     fetch: impl Fn(Option<C>, u32) -> F,
     place: fn(&T) -> C,
     bytes: fn(&T) -> usize,
@@ -193,11 +205,11 @@ pub(crate) async fn gather<T, C, F>(
 where
     F: Future<Output = Result<Page<T, C>, gantry_runtime::ledger::Error>>,
 {
-    let limit = part.limit.filter(|limit| *limit > 0).unwrap_or(USUAL_PAGE).min(PAGE);
+    let limit = part.limit.filter(|limit| *limit > 0).unwrap_or(DEFAULT_PAGE).min(MAX_PAGE);
     let (mut items, mut cursor, mut seen, mut size) = (Vec::new(), part.cursor, 0, 0);
     loop {
-        // Whoever wants few rows may see few of those there are.
-        let page = fetch(cursor, limit.max(USUAL_PAGE)).await?;
+        // The sender may see few of the rows that are read.
+        let page = fetch(cursor, limit.max(DEFAULT_PAGE)).await?;
         seen += page.items.len();
         let mut rows = page.items.into_iter();
         for row in rows.by_ref() {
@@ -205,14 +217,14 @@ where
                 size += bytes(&row);
                 items.push(row);
             }
-            if items.len() >= limit as usize || size >= ANSWER_BYTES {
+            if items.len() >= limit as usize || size >= MAX_ANSWER_BYTES {
                 break;
             }
         }
-        let full = items.len() >= limit as usize || size >= ANSWER_BYTES;
+        let full = items.len() >= limit as usize || size >= MAX_ANSWER_BYTES;
         let more = rows.next().is_some() || page.next.is_some();
         match page.next {
-            Some(next) if !full && seen < LOOKED_THROUGH => cursor = Some(next),
+            Some(next) if !full && seen < MAX_ROWS_SCANNED => cursor = Some(next),
             _ if full => return Ok(Page { next: items.last().map(place).filter(|_| more), items }),
             next => return Ok(Page { items, next }),
         }
@@ -250,28 +262,14 @@ mod tests {
     async fn walk(limit: u32, keep: impl Fn(&i64) -> bool + Copy) -> Vec<i64> {
         let (mut all, mut cursor) = (Vec::new(), None);
         loop {
-            let part = Part { cursor, limit: Some(limit) };
-            let page = gather(part, fetch, |row| *row, |_| 0, keep).await.unwrap();
+            let part = PageParams { cursor, limit: Some(limit) };
+            let page = paginate_filtered(part, fetch, |row| *row, |_| 0, keep).await.unwrap();
             assert!(page.items.len() <= limit as usize);
             all.extend(page.items);
             cursor = page.next;
             if cursor.is_none() {
                 return all;
             }
-        }
-    }
-
-    #[test]
-    fn an_old_cursor_is_answered_plainly() {
-        let read =
-            |text: &str| Part::<gantry_core::id::CallId>::new(Some(text), None).map(|part| part.cursor);
-        let id = gantry_core::id::CallId::generate();
-        assert_eq!(read(&id.to_string()).unwrap(), Some(id));
-        for (text, word) in
-            [("5123", "older version"), ("-1", "older version"), ("x", "cursor"), ("", "cursor")]
-        {
-            let error = format!("{:?}", read(text).unwrap_err());
-            assert!(error.contains(word), "{error}");
         }
     }
 
@@ -293,15 +291,17 @@ mod tests {
             reads.set(reads.get() + 1);
             fetch(cursor, limit)
         };
-        let part = Part { cursor: None, limit: Some(1) };
-        let page = gather(part, counted, |row| *row, |_| 0, |row| *row == 2).await.unwrap();
+        let part = PageParams { cursor: None, limit: Some(1) };
+        let page = paginate_filtered(part, counted, |row| *row, |_| 0, |row| *row == 2).await.unwrap();
         assert_eq!((page.items, page.next, reads.get()), (vec![2], Some(2), 2));
     }
 
     #[tokio::test]
     async fn an_answer_that_has_many_bytes_is_short_and_says_that_there_is_more() {
-        let part = Part { cursor: None, limit: Some(50) };
-        let page = gather(part, fetch, |row| *row, |_| ANSWER_BYTES / 3, |row| row % 2 == 0).await.unwrap();
+        let part = PageParams { cursor: None, limit: Some(50) };
+        let page = paginate_filtered(part, fetch, |row| *row, |_| MAX_ANSWER_BYTES / 3, |row| row % 2 == 0)
+            .await
+            .unwrap();
         assert_eq!((page.items, page.next), (vec![100, 98, 96, 94], Some(94)));
     }
 }

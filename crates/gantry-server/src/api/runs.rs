@@ -1,47 +1,38 @@
 //! `/api/v1/runs`: sessions and their trees of operations.
 
-use super::query::{self, Part, Path, Query};
+use super::query::{self, Answer, PageParams, Path, Query, Sender};
 use crate::error::ApiError;
 use crate::model::{Canceled, List, Run, RunQuery, RunTree};
 use crate::{App, Identity};
 use axum::Json;
-use axum::extract::State;
 use gantry_core::id::SessionId;
 use gantry_provider::BoxFuture;
 use gantry_runtime::ledger::{SessionFilter, SessionSummary};
 use gantry_runtime::ledger_view::Branch;
 
-/// Operations that one tree shows, those of the runs below it included.
+/// Limit: operations of one tree, those of the runs below it included.
 const TREE_CALLS: u32 = 1000;
 
-/// Runs that a tree shows below any one of its runs.
+/// Limit: runs of a tree directly below any one of its runs.
 const TREE_RUNS: u32 = 100;
 
-pub(super) async fn list(
-    State(app): State<App>,
-    who: Identity,
-    Query(query): Query<RunQuery>,
-) -> Result<Json<List<Run>>, ApiError> {
+pub(super) async fn list(Sender(app, who): Sender, Query(query): Query<RunQuery>) -> Answer<List<Run>> {
     query.project.as_deref().map(|name| who.check_project(name)).transpose()?;
-    let part = Part::new(query.cursor.as_deref(), query.limit)?;
+    let part = PageParams { cursor: query.cursor, limit: query.limit };
     let filter = SessionFilter {
         project: query.project.map(Into::into),
-        principal: who.sees(),
+        principal: who.visible_principal(),
         agent: query.agent.map(Into::into),
         ..SessionFilter::default()
     };
     let store = app.projects.store();
     let fetch = |cursor, limit| store.sessions(SessionFilter { cursor, limit, ..filter.clone() });
-    let keep = |run: &SessionSummary| who.reaches(&run.session.key.project);
-    let page = query::gather(part, fetch, |run| run.session.id, |_| 0, keep).await?;
+    let keep = |run: &SessionSummary| who.can_access_project(&run.session.key.project);
+    let page = query::paginate_filtered(part, fetch, |run| run.session.id, |_| 0, keep).await?;
     Ok(query::list(page))
 }
 
-pub(super) async fn show(
-    State(app): State<App>,
-    who: Identity,
-    Path(id): Path<String>,
-) -> Result<Json<RunTree>, ApiError> {
+pub(super) async fn show(Sender(app, who): Sender, Path(id): Path<String>) -> Answer<RunTree> {
     let id = query::id(&id)?;
     let summary = visible(&app, &who, id).await?;
     let mut room = TREE_CALLS;
@@ -73,22 +64,18 @@ fn branch<'a>(
     })
 }
 
-pub(super) async fn cancel(
-    State(app): State<App>,
-    who: Identity,
-    Path(id): Path<String>,
-) -> Result<Json<Canceled>, ApiError> {
+pub(super) async fn cancel(Sender(app, who): Sender, Path(id): Path<String>) -> Answer<Canceled> {
     let id = query::id(&id)?;
     visible(&app, &who, id).await?;
     let canceled = app.projects.cancel_session(id).await?;
     Ok(Json(Canceled { id: id.to_string(), canceled }))
 }
 
-/// A run that the sender may see; any other is answered as if it were not there.
+/// A run that the sender may see; any other is answered like one that does not exist.
 async fn visible(app: &App, who: &Identity, id: SessionId) -> Result<SessionSummary, ApiError> {
     let found = app.projects.store().session(id).await?;
     found
-        .filter(|summary| who.reaches(&summary.session.key.project))
-        .filter(|summary| who.sees().is_none_or(|own| summary.session.key.principal == own))
+        .filter(|summary| who.can_access_project(&summary.session.key.project))
+        .filter(|summary| who.visible_principal().is_none_or(|own| summary.session.key.principal == own))
         .ok_or_else(|| ApiError::not_found(format!("there is no run {id}")))
 }

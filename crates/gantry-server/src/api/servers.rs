@@ -1,56 +1,44 @@
 //! `/api/v1/servers`: the MCP servers, how they are doing, and adding and removing them until the process ends.
 
-use super::query::{self, Path, Query};
+use super::query::{self, Answer, Path, Query, Sender};
 use crate::error::ApiError;
 use crate::model::{ChangedServer, InProject, List, NewServer, OfProject, Removed, Server, ServerInUse};
 use crate::{App, Identity};
 use axum::Json;
 use axum::body::Body;
-use axum::extract::State;
 use gantry_core::{ErrorCode, Role};
 use http::StatusCode;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// The project that the query names, or else the one that the sender means.
-fn project(query: &InProject, app: &App, who: &Identity) -> Result<Arc<str>, ApiError> {
-    query::known_project(app, who, query.project.as_deref())
-}
-
-pub(super) async fn list(
-    State(app): State<App>,
-    who: Identity,
-    Query(of): Query<OfProject>,
-) -> Result<Json<List<Server>>, ApiError> {
-    let project =
-        of.project.as_deref().map(|name| query::known_project(&app, &who, Some(name))).transpose()?;
+pub(super) async fn list(Sender(app, who): Sender, Query(of): Query<OfProject>) -> Answer<List<Server>> {
+    let project = query::listed_project(&app, &who, of)?;
     let mut servers = app.projects.servers(project.as_deref());
-    servers.retain(|server| who.reaches(&server.project));
+    servers.extend(app.projects.apis(project.as_deref()));
+    servers.retain(|server| who.can_access_project(&server.project));
     Ok(Json(List::whole(servers.into_iter().map(|server| shown(server, &who)).collect())))
 }
 
 pub(super) async fn show(
-    State(app): State<App>,
-    who: Identity,
+    Sender(app, who): Sender,
     Path(id): Path<String>,
     Query(query): Query<InProject>,
-) -> Result<Json<Server>, ApiError> {
-    let project = project(&query, &app, &who)?;
-    let found = find(&app, &project, &id).ok_or_else(|| unknown(&id))?;
+) -> Answer<Server> {
+    let project = query::known_project(&app, &who, query.project.as_deref())?;
+    let api = || app.projects.apis(Some(&project)).into_iter().find(|api| *api.id == *id);
+    let found = find(&app, &project, &id).or_else(api).ok_or_else(|| unknown(&id))?;
     Ok(Json(shown(found, &who)))
 }
 
 pub(super) async fn add(
-    State(app): State<App>,
-    who: Identity,
+    Sender(app, who): Sender,
     Query(query): Query<InProject>,
     body: Body,
 ) -> Result<(StatusCode, Json<ChangedServer>), ApiError> {
-    // What a server runs can reach all that Gantry can.
-    who.administers_all("adding a server")?;
-    let bytes = query::body(body).await?;
-    let NewServer { id, entry } = query::read("a server", &bytes)?;
-    let project = project(&query, &app, &who)?;
+    // The program of a server can reach everything that Gantry can.
+    who.require_global_admin("adding a server")?;
+    let NewServer { id, entry } = query::read("a server", body).await?;
+    let project = query::known_project(&app, &who, query.project.as_deref())?;
     if find(&app, &project, &id).is_some() {
         let message = format!("there is a server {id:?} already; remove it first, or choose another id");
         return Err(ApiError::new(StatusCode::CONFLICT, ErrorCode::InvalidArguments, message));
@@ -62,26 +50,24 @@ pub(super) async fn add(
 }
 
 pub(super) async fn remove(
-    State(app): State<App>,
-    who: Identity,
+    Sender(app, who): Sender,
     Path(id): Path<String>,
     Query(query): Query<InProject>,
-) -> Result<Json<Removed>, ApiError> {
-    who.administers_all("removing a server")?;
-    if !app.projects.remove_server(&project(&query, &app, &who)?, &id).await {
+) -> Answer<Removed> {
+    who.require_global_admin("removing a server")?;
+    if !app.projects.remove_server(&query::known_project(&app, &who, query.project.as_deref())?, &id).await {
         return Err(unknown(&id));
     }
     Ok(Json(Removed { id, removed: true }))
 }
 
 pub(super) async fn restart(
-    State(app): State<App>,
-    who: Identity,
+    Sender(app, who): Sender,
     Path(id): Path<String>,
     Query(query): Query<InProject>,
-) -> Result<Json<ChangedServer>, ApiError> {
-    who.administers_all("restarting a server")?;
-    let project = project(&query, &app, &who)?;
+) -> Answer<ChangedServer> {
+    who.require_global_admin("restarting a server")?;
+    let project = query::known_project(&app, &who, query.project.as_deref())?;
     if !app.projects.restart_server(&project, &id).await {
         return Err(unknown(&id));
     }

@@ -37,7 +37,7 @@ impl ShortId {
     }
 
     /// Whether an id ends with the digits.
-    pub(super) fn is_end_of(&self, id: impl ToString) -> bool {
+    pub(super) fn is_end_of(&self, id: &impl ToString) -> bool {
         id.to_string().ends_with(&self.0)
     }
 
@@ -71,9 +71,9 @@ mod tests {
             .map(|id| id.parse::<ApprovalId>().unwrap());
         let short = parse("appr_AA1111").unwrap();
         assert_eq!(short.bytes(), [0xaa, 0x11, 0x11]);
-        assert!(short.is_end_of(ids[0]) && !parse("0193aa").unwrap().is_end_of(ids[0]));
+        assert!(short.is_end_of(&ids[0]) && !parse("0193aa").unwrap().is_end_of(&ids[0]));
         assert_eq!(parse("baa1111").unwrap().bytes(), [0xaa, 0x11, 0x11]);
-        assert!(!parse("baa1111").unwrap().is_end_of(ids[0]));
+        assert!(!parse("baa1111").unwrap().is_end_of(&ids[0]));
         assert_eq!(short.only(&ids[..1]).unwrap(), Some(ids[0]));
         assert_eq!(short.only(&ids[..0]).unwrap(), None);
         let error = format!("{:?}", short.only(&ids).unwrap_err());

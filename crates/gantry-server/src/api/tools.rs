@@ -1,28 +1,27 @@
 //! `/api/v1/tools` and `/api/v1/explain`: what a caller may use, and why.
 
-use super::query::{self, Query};
+use super::query::{self, Answer, Query, Sender};
+use crate::Identity;
 use crate::error::ApiError;
 use crate::model::{ExplainQuery, Explained, ToolQuery};
-use crate::{App, Identity};
 use axum::Json;
-use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use gantry_core::format::Format;
 use gantry_core::{EntryPoint, raw};
 
-/// The word for tools as Gantry lists them itself, with all that it knows of each.
+/// The format with everything that Gantry knows about each tool.
 const OWN_FORMAT: &str = "json";
 
 pub(super) async fn list(
-    State(app): State<App>,
-    who: Identity,
+    Sender(app, who): Sender,
     Query(query): Query<ToolQuery>,
 ) -> Result<Response, ApiError> {
     let format = query.format.as_deref().filter(|word| *word != OWN_FORMAT).map(named).transpose()?;
     let context = query::context(&app, &who, query.project.as_deref(), query.agent.as_deref()).await?;
     let rt = &context.runtime;
-    let session = rt.shared_session(who.caller(&rt.project, context.agent.clone()), door(&who)).await?;
+    let session =
+        rt.shared_session(who.caller(&rt.project, context.agent.clone()), entry_point(&who)).await?;
     let items = match format {
         None => rt.listing(&session),
         Some(format) => rt.formatted(&session, format),
@@ -38,17 +37,16 @@ fn named(word: &str) -> Result<Format, ApiError> {
     })
 }
 
-/// The requests of the folder's person come by the command line; they share its session.
-pub(super) fn door(who: &Identity) -> EntryPoint {
+/// Requests of the owner come from the command line and share its session.
+pub(super) fn entry_point(who: &Identity) -> EntryPoint {
     if who.owner { EntryPoint::Cli } else { EntryPoint::Http }
 }
 
 pub(super) async fn explain(
-    State(app): State<App>,
-    who: Identity,
+    Sender(app, who): Sender,
     Query(query): Query<ExplainQuery>,
-) -> Result<Json<Explained>, ApiError> {
-    who.administers("explaining what others may use")?;
+) -> Answer<Explained> {
+    who.require_admin("explaining what others may use")?;
     let context = query::context(&app, &who, query.project.as_deref(), query.agent.as_deref()).await?;
     Ok(Json(match &query.tool {
         Some(tool) => Explained::Tool(context.runtime.explain(tool, context.agent.as_deref(), query.depth)),

@@ -13,7 +13,7 @@ const PREFIX: &str = "gk_";
 /// Digits of a secret.
 const SECRET_DIGITS: usize = 64;
 
-/// A key as somebody sent it.
+/// A key as it was sent.
 #[derive(Clone, Copy)]
 pub(crate) struct Token<'a> {
     pub(super) id: KeyId,

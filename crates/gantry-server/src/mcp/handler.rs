@@ -141,7 +141,7 @@ impl Gateway {
         let as_task = tasks::is_wanted(&runtime, &*client, modern);
         cx.meta = meta;
         cx.client = client;
-        cx.decider = self.identity.decider("elicitation").map(Arc::new);
+        cx.decider = self.identity.approver("elicitation").map(Arc::new);
         let (token, id) = (cx.cancel.clone(), cx.id);
         let entered = match entered {
             Ok(entered) => entered,

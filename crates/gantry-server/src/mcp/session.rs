@@ -104,7 +104,7 @@ impl Gateway {
         let fresh = self.new_session(current.kind).await?;
         current.has_moved.store(true, Ordering::Release);
         current.session.store(Arc::clone(&fresh));
-        // If the client has left meanwhile, the old session was closed in place of this one.
+        // If the client has left meanwhile, the old session was closed instead of this one.
         if current.closed.load(Ordering::Acquire) {
             current.close().await;
         }
@@ -131,7 +131,7 @@ impl Gateway {
 }
 
 impl CurrentSession {
-    /// Closes the session because the client has left. One that others share stays.
+    /// Closes the session because the client has left. A shared one stays.
     pub(super) async fn close(&self) {
         if self.kind == SessionKind::Shared {
             return;

@@ -1,7 +1,7 @@
 //! The queries of requests. The OpenAPI document takes its parameters from them.
 
 use gantry_core::State;
-use gantry_core::id::{CallId, SessionId};
+use gantry_core::id::{ApprovalId, CallId, GrantId, SessionId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +15,6 @@ pub struct NoQuery {}
 #[serde(deny_unknown_fields)]
 pub struct InProject {
     /// In this project; else in the only one of the key, or in default.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
 }
 
@@ -24,7 +23,6 @@ pub struct InProject {
 #[serde(deny_unknown_fields)]
 pub struct OfProject {
     /// Of this project; else of all.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
 }
 
@@ -33,7 +31,6 @@ pub struct OfProject {
 #[serde(deny_unknown_fields)]
 pub struct Wait {
     /// Wait so many seconds for the call to change or end, up to 60.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub wait: Option<u64>,
 }
 
@@ -42,13 +39,10 @@ pub struct Wait {
 #[serde(deny_unknown_fields)]
 pub struct ToolQuery {
     /// In this project; else in the only one of the key, or in default.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
     /// See what this agent sees.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
     /// `json`, or as models take them: `mcp`, `openai`, `anthropic`; then only what can be called.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub format: Option<String>,
 }
 
@@ -57,13 +51,10 @@ pub struct ToolQuery {
 #[serde(deny_unknown_fields)]
 pub struct ExplainQuery {
     /// In this project; else in the only one of the key, or in default.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
     /// This tool; without one, what looks wrong.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
     /// Its visibility to this agent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
     /// How far below the first agent.
     #[serde(default)]
@@ -75,31 +66,22 @@ pub struct ExplainQuery {
 #[serde(deny_unknown_fields)]
 pub struct CallQuery {
     /// Of this project; else of all.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
     /// Of the tool with this displayed name.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
     /// Of this run.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<SessionId>,
     /// In this state.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<State>,
     /// Made by this principal; for administrators.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub principal: Option<String>,
     /// RFC 3339, or back from now: 15m, 2h, 7d.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
     /// RFC 3339, or back from now.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<String>,
     /// The `next` of the page before.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cursor: Option<String>,
+    pub cursor: Option<CallId>,
     /// At most so many, up to 1000; 50 unless given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
 }
 
@@ -108,28 +90,20 @@ pub struct CallQuery {
 #[serde(deny_unknown_fields)]
 pub struct ApprovalQuery {
     /// In this state.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<State>,
     /// Of this project; else of all.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
     /// Of the tool with this displayed name.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
     /// Of this run.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<SessionId>,
     /// Of this call.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub call: Option<CallId>,
     /// The `next` of the page before.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cursor: Option<String>,
+    pub cursor: Option<ApprovalId>,
     /// At most so many, up to 1000; 50 unless given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
     /// If there is none, wait so many seconds until there is, up to 60.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub wait: Option<u64>,
 }
 
@@ -138,16 +112,13 @@ pub struct ApprovalQuery {
 #[serde(deny_unknown_fields)]
 pub struct GrantQuery {
     /// Of this project; else of all.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
     /// Also those that were revoked.
     #[serde(default)]
     pub revoked: bool,
     /// The `next` of the page before.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cursor: Option<String>,
+    pub cursor: Option<GrantId>,
     /// At most so many, up to 1000; 50 unless given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
 }
 
@@ -156,16 +127,12 @@ pub struct GrantQuery {
 #[serde(deny_unknown_fields)]
 pub struct RunQuery {
     /// Of this project; else of all.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
     /// Of this agent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
     /// The `next` of the page before.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cursor: Option<String>,
+    pub cursor: Option<SessionId>,
     /// At most so many, up to 1000; 50 unless given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
 }
 
@@ -174,13 +141,12 @@ pub struct RunQuery {
 #[serde(deny_unknown_fields)]
 pub struct EventQuery {
     /// Of this project; else of all.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
     /// false ends the stream after the recent events.
     #[serde(default = "yes")]
     pub follow: bool,
     /// Only of these types, separated by commas, such as `approval`.
-    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "type")]
     pub types: Option<String>,
 }
 
@@ -193,12 +159,9 @@ fn yes() -> bool {
 #[serde(deny_unknown_fields)]
 pub struct LockQuery {
     /// In this project; else in the only one of the key, or in default.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
     /// Of this server.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
     /// Of this tool of the server.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
 }

@@ -15,30 +15,24 @@ pub struct CallRequest {
     /// The tool, by any of its names.
     pub tool: String,
     /// Its arguments, an object; none means `{}`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Map<String, Value>>")]
     pub arguments: Option<Box<RawValue>>,
     /// The agent as which it is made; else the active one, if there is one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
     /// In this project; else in the only one of the key, or in default.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
     /// Whether the answer waits for the outcome.
     #[serde(default)]
     pub mode: Mode,
     /// A repeated call with the same key gets the first result.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 256))]
     pub idempotency_key: Option<String>,
     /// Its priority in a queue.
     #[serde(default)]
     pub priority: Priority,
     /// A time limit below the configured one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
     /// If the call is held, wait so long for its outcome.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 60_000))]
     pub wait_ms: Option<u64>,
     /// Approve the call in advance; takes the key of the data folder.
@@ -63,11 +57,9 @@ pub struct Decision {
     /// Whether it may run.
     pub approved: bool,
     /// Run it with these arguments instead; they are checked like those of any call.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Map<String, Value>>")]
     pub modified_args: Option<Box<RawValue>>,
     /// Why, for the caller to read.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// For this call, for such calls of its session, or for all such calls of its caller.
     #[serde(default)]
@@ -83,20 +75,15 @@ pub struct NewKey {
     pub name: String,
     pub role: Role,
     /// The projects that it is for; all unless given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub projects: Option<Vec<Arc<str>>>,
     /// For the role agent: the agent as which it acts, always.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<Arc<str>>,
     /// For the role approver: patterns of the tools that it may decide about; all unless given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<Arc<str>>>,
     /// When it ends, as RFC 3339.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "date-time"))]
     pub expires_at: Option<String>,
     /// Instead of `expiresAt`, a span such as 90m, 12h or 30d.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_in: Option<String>,
 }
 
@@ -108,27 +95,15 @@ pub struct NewServer {
     pub entry: Map<String, Value>,
 }
 
-/// The project that a request is about, where the query does not name it.
-#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ProjectName {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub project: Option<String>,
-}
-
 /// The definitions to pin: all, those of a server, or that of one tool.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LockRequest {
     /// In this project; else in the only one of the key, or in default.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
     /// The `revision` of the differences that were seen; if there are others now, the answer is 409.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
 }
 
@@ -139,18 +114,13 @@ pub struct PolicyTestRequest {
     /// The tool, by any of its names.
     pub tool: String,
     /// Its arguments, an object; none means `{}`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Map<String, Value>>")]
     pub arguments: Option<Box<RawValue>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
     /// In this project; else in the only one of the key, or in default.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
     /// The caller; `local` unless given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub principal: Option<String>,
     /// The caller's role; agent unless given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<Role>,
 }

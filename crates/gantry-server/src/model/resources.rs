@@ -1,6 +1,6 @@
 //! The answers that the server builds itself.
 
-use super::{List, LockDiff, Server, Timestamp};
+use super::{List, LockDiff, Pins, Server, Timestamp};
 use gantry_core::Role;
 use gantry_core::digest::Digest;
 use gantry_core::id::{ApprovalId, GrantId, KeyId, NodeId, SessionId};
@@ -92,7 +92,6 @@ pub struct Revoked {
     /// The name of a key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<Arc<str>>,
-    /// Always true.
     pub revoked: bool,
     /// Whether it was valid until now.
     pub held: bool,
@@ -182,7 +181,6 @@ pub enum ServerInUse {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Removed {
     pub id: String,
-    /// Always true.
     pub removed: bool,
 }
 
@@ -193,6 +191,7 @@ pub struct LockDiffs {
     pub list: List<LockDiff>,
     /// A digest of exactly these differences, for accepting what was seen.
     pub revision: String,
+    pub pinned: Pins,
 }
 
 /// Why an agent can call a tool or not, or what looks wrong.

@@ -18,7 +18,7 @@ fn opened(file: PathBuf) -> PinFile {
 }
 
 fn names(diffs: &[PinDiff]) -> Vec<(Option<&str>, &str)> {
-    diffs.iter().map(|diff| (diff.tool.as_deref(), diff.change)).collect()
+    diffs.iter().map(|diff| (diff.tool.as_deref(), &*diff.change)).collect()
 }
 
 fn objection(lock: &PinFile, listing: &Listing, tool: &str) -> Option<String> {

@@ -1,4 +1,4 @@
-//! `gantry agents`: which agents there are, what one of them has, and which is active.
+//! `gantry agents`: lists the agents, shows one, switches the active one.
 
 mod switch;
 
@@ -6,159 +6,129 @@ use crate::cli::{AgentsAction, ProjectFilter};
 use crate::client::{ApiClient, CommandContext, Scope, encoded, query};
 use crate::config::MAIN_PROJECT;
 use crate::exit::Outcome;
-use crate::term::{self, RowWithNote};
-use serde_json::Value;
+use crate::term::{self, Column};
+use gantry_server::model::{Agent, AgentDetails};
+
+const COLUMNS: [Column<Agent>; 6] = [
+    Column::new("NAME", |agent| agent.name.to_string()),
+    Column::unless("PROJECT", &[MAIN_PROJECT], |agent| agent.project.to_string()),
+    Column::new("ACTIVE", |agent| if agent.active { "●" } else { "" }.to_owned()),
+    Column::new("TOOLS", |agent| agent.tools.map_or_else(|| "?".to_owned(), |tools| tools.to_string())),
+    Column::new("MODEL", |agent| agent.model.clone().unwrap_or_default()),
+    Column::new("DESCRIPTION", |agent| agent.description.clone().unwrap_or_default()),
+];
 
 pub(super) async fn run(
     context: CommandContext,
     action: Option<AgentsAction>,
-    filter: ProjectFilter,
+    list: ProjectFilter,
 ) -> anyhow::Result<Outcome> {
+    match action.unwrap_or(AgentsAction::List(list)) {
+        AgentsAction::List(filter) => print_agents(context, filter.name()).await,
+        AgentsAction::Show { name, project } => show(context, &name, project.name()).await,
+        AgentsAction::Switch(args) => switch::run(context, &args).await,
+    }
+}
+
+async fn print_agents(context: CommandContext, project: Option<&str>) -> anyhow::Result<Outcome> {
     let json = context.json;
-    match action.unwrap_or(AgentsAction::List(filter)) {
-        AgentsAction::List(filter) => list(context, filter.name(), json).await,
-        AgentsAction::Show { name, project } => show(context, &name, project.name(), json).await,
-        AgentsAction::Switch(wanted) => switch::run(context, &wanted).await,
-    }
+    let work = async |client: &ApiClient| {
+        // How many tools an agent has is known when its servers are ready.
+        client.wait_until_ready().await;
+        let query = query(&[("project", project)]);
+        let agents = client.list(&format!("/api/v1/agents{query}")).await?;
+        let empty =
+            "There are no agents. Define them under agents in gantry.yaml, or as agents/NAME.md beside it.";
+        term::print_list(&agents, &COLUMNS, empty, json);
+        Ok(Outcome::Success)
+    };
+    context.with_client(Scope::of(project), work).await
 }
 
-async fn list(context: CommandContext, project: Option<&str>, json: bool) -> anyhow::Result<Outcome> {
-    let client = context.connect(Scope::of(project)).await?;
-    // How many tools an agent has is known once its servers are there.
-    client.wait_until_ready().await;
-    let listed = listed(&client, project, json).await;
-    client.close().await;
-    listed
-}
-
-async fn listed(client: &ApiClient, project: Option<&str>, json: bool) -> anyhow::Result<Outcome> {
-    let body = client.get::<Value>(&format!("/api/v1/agents{}", query(&[("project", project)]))).await?;
-    let agents = body.get("items").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    if json {
-        term::print_json(&agents.to_vec());
-    } else if agents.is_empty() {
-        term::eprint(
-            "There are no agents. Write them under agents in gantry.yaml, or as agents/NAME.md beside it.",
-        );
-    } else {
-        let rows: Vec<RowWithNote> = agents.iter().map(|agent| (row(agent), None)).collect();
-        let head = ["NAME", "PROJECT", "ACTIVE", "TOOLS", "MODEL", "DESCRIPTION"];
-        term::table_hiding_constant_columns(&head, rows, &[("PROJECT", MAIN_PROJECT)]);
-    }
-    Ok(Outcome::Success)
-}
-
-fn row(agent: &Value) -> Vec<String> {
-    let text = |key: &str| text(agent, key).to_owned();
-    let active = if is_active(agent) { "●" } else { "" };
-    let tools = agent.get("tools").and_then(Value::as_u64).map_or_else(|| "?".to_owned(), |n| n.to_string());
-    vec![text("name"), text("project"), active.to_owned(), tools, text("model"), text("description")]
-}
-
-async fn show(context: CommandContext, name: &str, project: &str, json: bool) -> anyhow::Result<Outcome> {
-    let client = context.connect(Scope::Project(project)).await?;
-    client.wait_until_ready().await;
-    let shown = shown(&client, name, project, json).await;
-    client.close().await;
-    shown
-}
-
-async fn shown(client: &ApiClient, name: &str, project: &str, json: bool) -> anyhow::Result<Outcome> {
-    let path = format!("/api/v1/agents/{}{}", encoded(name), query(&[("project", Some(project))]));
-    let agent = client.get::<Value>(&path).await?;
-    if json {
-        term::print_json(&agent);
-    } else {
-        lines(&agent).iter().for_each(|line| term::print(&term::sanitize(line)));
-        let prompt = text(&agent, "prompt");
-        if !prompt.is_empty() {
+async fn show(context: CommandContext, name: &str, project: &str) -> anyhow::Result<Outcome> {
+    let json = context.json;
+    let work = async |client: &ApiClient| {
+        client.wait_until_ready().await;
+        let path = format!("/api/v1/agents/{}{}", encoded(name), query(&[("project", Some(project))]));
+        let agent: AgentDetails = client.get(&path).await?;
+        if json {
+            term::print_json(&agent);
+            return Ok(Outcome::Success);
+        }
+        describe(&agent).iter().for_each(|line| term::print(&term::sanitize(line)));
+        if let Some(prompt) = agent.configured.as_ref().and_then(|it| it.prompt.as_deref()) {
             term::print("");
             term::print_untrusted(prompt.trim_end());
         }
-    }
-    Ok(Outcome::Success)
+        Ok(Outcome::Success)
+    };
+    context.with_client(Scope::Project(project), work).await
 }
 
-/// What there is to know about an agent besides its prompt, in lines.
-fn lines(agent: &Value) -> Vec<String> {
-    let active = if is_active(agent) { "active" } else { "not active" };
-    let mut lines = vec![format!("{} is {active} in {}", text(agent, "name"), text(agent, "project"))];
-    let mut say = |what: &str, found: String| {
-        if !found.is_empty() {
-            lines.push(format!("  {what:12} {found}"));
-        }
+/// An agent without its prompt, in lines.
+fn describe(details: &AgentDetails) -> Vec<String> {
+    let AgentDetails { agent, tool_names, configured } = details;
+    let active = if agent.active { "active" } else { "not active" };
+    let mut lines = vec![format!("{} is {active} in {}", agent.name, agent.project)];
+    let mut add = |name: &str, value: Option<String>| {
+        let value = value.filter(|value| !value.is_empty());
+        lines.extend(value.map(|value| format!("  {name:12} {value}")));
     };
-    say("for", text(agent, "description").to_owned());
-    say("model", text(agent, "model").to_owned());
-    say("uses", texts(agent, "uses").map_or_else(String::new, |uses| or_none(&uses)));
-    say("may call", texts(agent, "allowed").map_or_else(|| "all of them".to_owned(), |all| or_none(&all)));
-    say(
+    add("description", agent.description.clone());
+    add("model", agent.model.clone());
+    if let Some(configured) = configured {
+        add("selects", Some(or_none(&configured.uses)));
+        add(
+            "may call",
+            Some(configured.allowed.as_deref().map_or_else(|| "all of them".to_owned(), or_none)),
+        );
+    }
+    add(
         "tools",
-        texts(agent, "toolNames").map_or_else(
-            || "not known: nothing runs for it now, because another agent is active".to_owned(),
-            |names| format!("{}: {}", names.len(), or_none(&names)),
-        ),
+        Some(tool_names.as_ref().map_or_else(
+            || "not known: it is not running, because another agent is active".to_owned(),
+            |names| format!("{}: {}", names.len(), or_none(names)),
+        )),
     );
-    let aliases = agent.get("aliases").and_then(Value::as_object).into_iter().flatten();
-    let aliases = aliases.map(|(alias, tool)| format!("{alias} → {}", tool.as_str().unwrap_or_default()));
-    say("aliases", aliases.collect::<Vec<_>>().join(", "));
-    say("not asked", texts(agent, "autoApprove").unwrap_or_default().join(", "));
+    let aliases = agent.aliases.iter().flatten().map(|(alias, tool)| format!("{alias} → {tool}"));
+    add("aliases", Some(aliases.collect::<Vec<_>>().join(", ")));
+    add("auto-approve", configured.as_ref().map(|it| it.auto_approve.join(", ")));
     lines
 }
 
-fn or_none(names: &[&str]) -> String {
-    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
-}
-
-fn is_active(agent: &Value) -> bool {
-    agent.get("active") == Some(&Value::Bool(true))
-}
-
-fn text<'a>(agent: &'a Value, key: &str) -> &'a str {
-    agent.get(key).and_then(Value::as_str).unwrap_or_default()
-}
-
-fn texts<'a>(agent: &'a Value, key: &str) -> Option<Vec<&'a str>> {
-    Some(agent.get(key)?.as_array()?.iter().filter_map(Value::as_str).collect())
+fn or_none(names: impl AsRef<[String]>) -> String {
+    if names.as_ref().is_empty() { "none".to_owned() } else { names.as_ref().join(", ") }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, from_value, json};
 
     #[test]
-    fn a_row_says_who_is_active_and_what_is_not_known() {
-        let agent = json!({ "name": "a", "project": "p", "active": true, "tools": 3, "model": null, "description": "D" });
-        assert_eq!(row(&agent), ["a", "p", "●", "3", "", "D"]);
-        let idle = json!({ "name": "b", "project": "p", "active": false, "tools": null });
-        assert_eq!(row(&idle), ["b", "p", "", "?", "", ""]);
-    }
-
-    #[test]
-    fn all_about_an_agent_is_said() {
+    fn an_agent_is_described_without_its_prompt() {
+        let lines = |agent: Value| describe(&from_value(agent).unwrap());
         let agent = json!({
             "name": "a", "project": "p", "active": true, "description": "D", "model": "main", "tools": 1,
             "aliases": { "read": "files__read_file" }, "toolNames": ["files__read_file"], "uses": ["files__*"],
             "allowed": ["read"], "autoApprove": [], "prompt": "Be."
         });
         assert_eq!(
-            lines(&agent),
+            lines(agent),
             [
                 "a is active in p",
-                "  for          D",
+                "  description  D",
                 "  model        main",
-                "  uses         files__*",
+                "  selects      files__*",
                 "  may call     read",
                 "  tools        1: files__read_file",
                 "  aliases      read → files__read_file",
             ]
         );
         let idle = json!({ "name": "b", "project": "p", "active": false, "uses": [], "toolNames": null, "autoApprove": ["x"] });
-        let said = lines(&idle).join("\n");
-        assert!(
-            said.contains("not active") && said.contains("uses         none") && said.contains("not known")
-        );
-        assert!(said.contains("may call     all of them") && said.contains("not asked    x"), "{said}");
+        let idle = lines(idle).join("\n");
+        assert!(idle.contains("not active") && idle.contains("selects      none"), "{idle}");
+        assert!(idle.contains("may call     all of them") && idle.contains("auto-approve x"), "{idle}");
+        assert!(idle.contains("not known"), "{idle}");
     }
 }

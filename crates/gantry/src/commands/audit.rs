@@ -1,11 +1,23 @@
-//! `gantry audit`.
+//! `gantry audit`: lists recorded calls and verifies the audit log.
 
 use crate::cli::{AuditAction, Filter};
 use crate::client::{ApiClient, CommandContext, Scope, query};
 use crate::config::MAIN_PROJECT;
 use crate::exit::Outcome;
-use crate::term::{self, RowWithNote};
-use serde_json::Value;
+use crate::term::{self, Column};
+use gantry_server::model::{AuditVerification, CallRecord, List};
+
+const COLUMNS: [Column<CallRecord>; 7] = [
+    Column::new("STARTED (UTC)", |call| term::timestamp(call.started_at)),
+    Column::unless("PROJECT", &[MAIN_PROJECT], |call| call.project.to_string()),
+    Column::new("TOOL", |call| call.tool.to_string()),
+    Column::new("CALLER", caller),
+    Column::new("STATE", state),
+    Column::new("MS", |call| {
+        call.accounting.as_ref().map(|it| it.latency_ms.to_string()).unwrap_or_default()
+    }),
+    Column::new("ARGUMENTS", |call| call.arguments.to_string()),
+];
 
 pub(super) async fn run(
     context: CommandContext,
@@ -13,16 +25,14 @@ pub(super) async fn run(
     filter: &Filter,
 ) -> anyhow::Result<Outcome> {
     let json = context.json;
-    let client = context.connect(Scope::LedgerOnly).await?;
-    let done = match action {
-        Some(AuditAction::Verify) => verified(&client, json).await,
-        None => listed(&client, filter, json).await,
+    let work = async |client: &ApiClient| match action {
+        Some(AuditAction::Verify) => verify(client, json).await,
+        None => list(client, filter, json).await,
     };
-    client.close().await;
-    done
+    context.with_client(Scope::LedgerOnly, work).await
 }
 
-async fn listed(client: &ApiClient, filter: &Filter, json: bool) -> anyhow::Result<Outcome> {
+async fn list(client: &ApiClient, filter: &Filter, json: bool) -> anyhow::Result<Outcome> {
     let limit = filter.limit.to_string();
     let query = query(&[
         ("project", filter.project.name()),
@@ -32,59 +42,44 @@ async fn listed(client: &ApiClient, filter: &Filter, json: bool) -> anyhow::Resu
         ("state", filter.state.as_deref()),
         ("limit", Some(&limit)),
     ]);
-    let body = client.get::<Value>(&format!("/api/v1/audit{query}")).await?;
-    let items = body.get("items").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    if json {
-        term::print_json(&items.to_vec());
-        return Ok(Outcome::Success);
-    }
-    let rows: Vec<RowWithNote> = items.iter().map(|call| (row(call), None)).collect();
-    if rows.is_empty() {
-        term::eprint("No calls on record here match. `gantry call` makes one.");
-    } else {
-        let head = ["STARTED (UTC)", "PROJECT", "TOOL", "WHO", "STATE", "MS", "ARGUMENTS"];
-        term::table_hiding_constant_columns(&head, rows, &[("PROJECT", MAIN_PROJECT)]);
-    }
-    if body.get("next").is_some_and(|next| !next.is_null()) {
-        term::eprint("There are more; use --limit, --since or --until.");
+    let calls: List<CallRecord> = client.get(&format!("/api/v1/audit{query}")).await?;
+    let empty = "No recorded call matches. `gantry call` makes one.";
+    term::print_list(&calls.items, &COLUMNS, empty, json);
+    if !json && calls.next.is_some() {
+        term::eprint("There are more calls; use --limit, --since or --until.");
     }
     Ok(Outcome::Success)
 }
 
-fn row(call: &Value) -> Vec<String> {
-    let text = |pointer: &str| call.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let state = match text("/error/code") {
-        code if code.is_empty() => text("/state"),
-        code => format!("{} {code}", text("/state")),
-    };
-    let who = match text("/agent") {
-        agent if agent.is_empty() => text("/principal"),
-        agent => format!("{}/{agent}", text("/principal")),
-    };
-    let latency = call.pointer("/accounting/latencyMs").and_then(Value::as_u64).map(|ms| ms.to_string());
-    let (started, latency) = (term::timestamp(&text("/startedAt")), latency.unwrap_or_default());
-    vec![started, text("/project"), text("/tool"), who, state, latency, text("/arguments")]
+fn state(call: &CallRecord) -> String {
+    match &call.error {
+        Some(error) => format!("{} {}", call.state, error.code),
+        None => call.state.to_string(),
+    }
 }
 
-async fn verified(client: &ApiClient, json: bool) -> anyhow::Result<Outcome> {
-    let body = client.get::<Value>("/api/v1/audit/verify").await?;
-    let ok = body.get("ok") == Some(&Value::Bool(true));
-    if json {
-        term::print_json(&body);
-    } else if ok {
-        let entries = body.get("entries").and_then(Value::as_u64).unwrap_or_default();
-        term::print(&format!(
-            "The audit trail is whole: {entries} entries, each bound to the one before it."
-        ));
-    } else {
-        let text = |pointer: &str| body.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-        let found = format!(
-            "The audit trail was tampered with at entry {} of the chain {}: {}.",
-            body.pointer("/firstBad/entry").and_then(Value::as_i64).unwrap_or_default(),
-            text("/firstBad/node"),
-            text("/firstBad/what")
-        );
-        term::print(&found);
+/// The caller of a recorded call: `principal`, or `principal/agent`.
+pub(super) fn caller(call: &CallRecord) -> String {
+    match &call.agent {
+        Some(agent) => format!("{}/{agent}", call.principal),
+        None => call.principal.to_string(),
     }
-    Ok(if ok { Outcome::Success } else { Outcome::Failure })
+}
+
+async fn verify(client: &ApiClient, json: bool) -> anyhow::Result<Outcome> {
+    let verified: AuditVerification = client.get("/api/v1/audit/verify").await?;
+    if json {
+        term::print_json(&verified);
+    } else if let Some(bad) = &verified.first_bad {
+        term::print(&term::sanitize(&format!(
+            "The audit log was tampered with at entry {} of the chain {}: {}.",
+            bad.entry, bad.node, bad.what
+        )));
+    } else {
+        term::print(&format!(
+            "The audit log is intact: {} entries, each bound to the one before it.",
+            verified.entries
+        ));
+    }
+    Ok(if verified.ok { Outcome::Success } else { Outcome::Failure })
 }

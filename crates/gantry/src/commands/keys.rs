@@ -1,12 +1,27 @@
-//! `gantry keys`: who else may come in, and as what.
+//! `gantry keys`: lists, creates and revokes API keys.
 
 use crate::cli::{CreateKey, KeysAction, ListKeys};
 use crate::client::{ApiClient, CommandContext, Scope, encoded};
 use crate::exit::{Outcome, UsageError};
-use crate::term::{self, RowWithNote};
+use crate::term::{self, Column};
 use gantry_core::Role;
+use gantry_server::model::{Key, KeyState, MadeKey, NewKey, Revoked};
 use http::{Method, StatusCode};
-use serde_json::{Map, Value};
+use std::sync::Arc;
+
+const COLUMNS: [Column<Key>; 9] = [
+    Column::new("ID", |key| key.id.to_string()),
+    Column::new("NAME", |key| key.name.to_string()),
+    Column::new("ROLE", |key| key.role.to_string()),
+    Column::unless("STATE", &["active"], |key| state(key).to_owned()),
+    Column::unless("PROJECTS", &["all"], |key| all_or(&key.projects)),
+    Column::unless("AGENT", &[""], |key| key.agent.as_deref().unwrap_or_default().to_owned()),
+    Column::unless("TOOLS", &["all", "-"], tools),
+    Column::new("CREATED (UTC)", |key| term::timestamp(key.created_at)),
+    Column::unless("EXPIRES (UTC)", &[""], |key| {
+        key.expires_at.map(|at| term::timestamp(at)).unwrap_or_default()
+    }),
+];
 
 pub(super) async fn run(
     context: CommandContext,
@@ -14,115 +29,85 @@ pub(super) async fn run(
     list: ListKeys,
 ) -> anyhow::Result<Outcome> {
     let json = context.json;
-    let client = context.connect(Scope::LedgerOnly).await?;
-    let done = match action.unwrap_or(KeysAction::List(list)) {
-        KeysAction::List(wanted) => listed(&client, &wanted, json).await,
-        KeysAction::Create(wanted) => created(&client, &wanted, json).await,
-        KeysAction::Revoke { key } => revoked(&client, &key, json).await,
+    let work = async |client: &ApiClient| match action.unwrap_or(KeysAction::List(list)) {
+        KeysAction::List(args) => print_keys(client, &args, json).await,
+        KeysAction::Create(args) => create(client, args, json).await,
+        KeysAction::Revoke { key } => revoke(client, &key, json).await,
     };
-    client.close().await;
-    done
+    context.with_client(Scope::LedgerOnly, work).await
 }
 
-async fn created(client: &ApiClient, wanted: &CreateKey, json: bool) -> anyhow::Result<Outcome> {
-    let mut body = Map::new();
-    body.insert("role".into(), wanted.role.as_str().into());
-    let name = wanted.name.clone().unwrap_or_else(|| unnamed(wanted.role));
-    body.insert("name".into(), name.into());
-    for (name, text) in [("agent", &wanted.agent), ("expiresIn", &wanted.expires)] {
-        if let Some(text) = text {
-            body.insert(name.into(), text.as_str().into());
-        }
-    }
-    for (name, list) in [("projects", &wanted.project), ("tools", &wanted.tools)] {
-        if !list.is_empty() {
-            body.insert(name.into(), list.clone().into());
-        }
-    }
-    let made = client.post::<Value>("/api/v1/keys", &Value::from(body)).await?;
+async fn create(client: &ApiClient, args: CreateKey, json: bool) -> anyhow::Result<Outcome> {
+    let texts = |list: Vec<String>| {
+        (!list.is_empty()).then(|| list.into_iter().map(Arc::from).collect::<Vec<Arc<str>>>())
+    };
+    let new = NewKey {
+        name: args.name.unwrap_or_else(|| default_name(args.role)),
+        role: args.role,
+        projects: texts(args.project),
+        agent: args.agent.map(Arc::from),
+        tools: texts(args.tools),
+        expires_at: None,
+        expires_in: args.expires,
+    };
+    let made: MadeKey = client.post("/api/v1/keys", &new).await?;
     if json {
         term::print_json(&made);
         return Ok(Outcome::Success);
     }
-    let text = |key: &str| made.get(key).and_then(Value::as_str).unwrap_or_default();
-    let (key, name) = (text("key"), term::sanitize(text("name")));
-    term::print(key);
-    term::eprint(&format!(
-        "This is the key of {name} ({}, {}). It is shown only now; keep it safe.",
-        text("role"),
-        text("id")
-    ));
+    let Key { id, name, role, .. } = &made.key;
+    term::print(&made.secret);
+    term::eprint(&format!("This is the key of {name} ({role}, {id}). It is shown only now; keep it safe."));
     term::eprint("Send it with every request in the header Authorization: Bearer gk_…");
-    term::eprint(&format!("Take it back with gantry keys revoke {}", term::shell_word(&name)));
+    term::eprint(&format!("Revoke it with gantry keys revoke {}", term::shell_word(name)));
     Ok(Outcome::Success)
 }
 
-/// The name of a key whose holder was not given one.
-fn unnamed(role: Role) -> String {
+/// A name for a key that was given none.
+fn default_name(role: Role) -> String {
     let random = uuid::Uuid::new_v4().simple().to_string();
-    format!("{}-{}", role.as_str(), random.chars().take(8).collect::<String>())
+    format!("{role}-{}", random.chars().take(8).collect::<String>())
 }
 
-async fn listed(client: &ApiClient, wanted: &ListKeys, json: bool) -> anyhow::Result<Outcome> {
-    let body = client.get::<Value>("/api/v1/keys").await?;
-    let mut keys = body.get("items").and_then(Value::as_array).cloned().unwrap_or_default();
-    keys.retain(|key| wanted.all || key.get("state").and_then(Value::as_str) == Some("active"));
-    if json {
-        term::print_json(&keys);
-        return Ok(Outcome::Success);
-    }
-    if keys.is_empty() {
-        term::eprint("No key holds besides that of the data folder. gantry keys create makes one.");
-        return Ok(Outcome::Success);
-    }
-    // Where no key is kept to some tools, the column says nothing.
-    let limited = keys.iter().any(|key| key.get("tools").is_some_and(Value::is_array));
-    let rows: Vec<RowWithNote> = keys.iter().map(|key| (row(key, limited), None)).collect();
-    let head = ["ID", "NAME", "ROLE", "STATE", "PROJECTS", "AGENT", "TOOLS", "MADE (UTC)", "EXPIRES (UTC)"];
-    let idle =
-        [("STATE", "active"), ("PROJECTS", "all"), ("AGENT", ""), ("TOOLS", "all"), ("EXPIRES (UTC)", "")];
-    term::table_hiding_constant_columns(&head, rows, &idle);
+async fn print_keys(client: &ApiClient, args: &ListKeys, json: bool) -> anyhow::Result<Outcome> {
+    let mut keys: Vec<Key> = client.list("/api/v1/keys").await?;
+    keys.retain(|key| args.all || key.state == KeyState::Active);
+    let empty = "There is only the key of the data folder. gantry keys create makes another one.";
+    term::print_list(&keys, &COLUMNS, empty, json);
     Ok(Outcome::Success)
 }
 
-fn row(key: &Value, limited: bool) -> Vec<String> {
-    let text = |name: &str| key.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let list = |name: &str| {
-        let texts = key.get(name).and_then(Value::as_array);
-        let shown =
-            |texts: &Vec<Value>| texts.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", ");
-        texts.map_or_else(|| "all".to_owned(), shown)
-    };
-    let moment = |name: &str| term::timestamp(&text(name));
-    vec![
-        text("id"),
-        text("name"),
-        text("role"),
-        text("state"),
-        list("projects"),
-        text("agent"),
-        // An agent's key decides about none.
-        if limited && text("role") == "agent" { "-".to_owned() } else { list("tools") },
-        moment("createdAt"),
-        moment("expiresAt"),
-    ]
+fn state(key: &Key) -> &'static str {
+    match key.state {
+        KeyState::Active => "active",
+        KeyState::Expired => "expired",
+        KeyState::Revoked => "revoked",
+    }
 }
 
-async fn revoked(client: &ApiClient, named: &str, json: bool) -> anyhow::Result<Outcome> {
+fn all_or(list: &Option<Vec<Arc<str>>>) -> String {
+    list.as_ref().map_or_else(|| "all".to_owned(), |list| list.join(", "))
+}
+
+/// The tools whose approvals a key may decide; an agent's key decides none.
+fn tools(key: &Key) -> String {
+    if key.role == Role::Agent { "-".to_owned() } else { all_or(&key.tools) }
+}
+
+async fn revoke(client: &ApiClient, named: &str, json: bool) -> anyhow::Result<Outcome> {
     let answer =
         client.send(Method::DELETE, &format!("/api/v1/keys/{}", encoded(named)), String::new()).await?;
     if answer.status == StatusCode::NOT_FOUND {
         return Err(UsageError(format!("there is no key {named:?}; gantry keys lists them")).into());
     }
-    let body: Value = answer.into_result()?;
-    let text = |key: &str| body.get(key).and_then(Value::as_str).unwrap_or_default();
-    let key = term::sanitize(&format!("{} ({})", text("id"), text("name")));
+    let revoked: Revoked = answer.into_result()?;
+    let name = revoked.name.as_deref().unwrap_or_default();
     if json {
-        term::print_json(&body);
-    } else if body.get("held") == Some(&Value::Bool(false)) {
-        term::print(&format!("{key} was revoked before"));
+        term::print_json(&revoked);
+    } else if revoked.held {
+        term::print(&format!("revoked {} ({name}): it is not accepted any more", revoked.id));
     } else {
-        term::print(&format!("revoked {key}: it opens nothing any more"));
+        term::print(&format!("{} ({name}) was revoked before", revoked.id));
     }
     Ok(Outcome::Success)
 }

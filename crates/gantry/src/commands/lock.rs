@@ -1,19 +1,16 @@
-//! `gantry lock`: pins the definitions of tools, shows what is different now, and takes a person's yes to it.
+//! `gantry lock`: pins tool definitions, shows how they differ from the pinned ones, accepts differences.
 
 mod accept;
-mod difference;
-mod pins;
-mod shown;
+mod format;
 
 use crate::cli::{LockAction, ProjectArg};
 use crate::client::{ApiClient, CommandContext, Scope, query};
 use crate::commands::unavailable_servers::UnavailableServer;
 use crate::commands::{in_project, typed};
-use crate::exit::{Outcome, UsageError};
-use crate::term;
-use pins::Pins;
-use serde_json::{Value, json};
-use shown::definitions;
+use crate::exit::Outcome;
+use crate::term::{self, plural};
+use gantry_rest::provider_id;
+use gantry_server::model::{LockDiff, LockDiffs, LockRequest};
 use std::collections::BTreeSet;
 
 pub(super) async fn run(
@@ -21,158 +18,139 @@ pub(super) async fn run(
     action: Option<LockAction>,
     project: &ProjectArg,
 ) -> anyhow::Result<Outcome> {
-    let json = context.json;
     let project = match &action {
         None => project.name(),
         Some(LockAction::Diff { project, .. }) => project.name(),
-        Some(LockAction::Accept(wanted)) => wanted.project.name(),
+        Some(LockAction::Accept(args)) => args.project.name(),
     };
-    let unknown = || UsageError(format!("there is no project {project:?} in the configuration"));
-    let pins = Pins::read(&context.loaded.config.project(project).ok_or_else(unknown)?.lock);
-    let client = context.connect(Scope::Project(project)).await?;
-    client.wait_until_ready().await;
-    let lock = Lock { client: &client, project, pins };
-    let done = match &action {
-        None => lock.pin(json).await,
-        Some(LockAction::Diff { server, .. }) => lock.compare(server.as_deref(), json).await,
-        Some(LockAction::Accept(wanted)) => accept::run(&lock, wanted, json).await,
+    let json = context.json;
+    let work = async |client: &ApiClient| {
+        client.wait_until_ready().await;
+        let lock = Lock { client, project, json };
+        match &action {
+            None => lock.pin().await,
+            Some(LockAction::Diff { server, .. }) => lock.print_diff(server.as_deref()).await,
+            Some(LockAction::Accept(args)) => accept::run(&lock, args).await,
+        }
     };
-    client.close().await;
-    done
+    context.with_client(Scope::Project(project), work).await
 }
 
-/// What is pinned in a project, and who knows what is there now.
+/// The pins of a project.
 struct Lock<'a> {
     client: &'a ApiClient,
     project: &'a str,
-    pins: Pins,
-}
-
-/// Differences, and the word that stands for exactly these.
-struct Seen {
-    items: Vec<Value>,
-    revision: Value,
-}
-
-impl Seen {
-    async fn of(lock: &Lock<'_>, server: Option<&str>, tool: Option<&str>) -> anyhow::Result<Self> {
-        let query = query(&[("project", Some(lock.project)), ("server", server), ("tool", tool)]);
-        let mut body = lock.client.get::<Value>(&format!("/api/v1/lock{query}")).await?;
-        let revision = body.get_mut("revision").map(Value::take).unwrap_or_default();
-        Ok(Self { items: items(body)?, revision })
-    }
-
-    /// Pins them; whatever changed since they were seen is not accepted.
-    async fn accept(
-        self,
-        lock: &Lock<'_>,
-        server: Option<&str>,
-        tool: Option<&str>,
-    ) -> anyhow::Result<Vec<Value>> {
-        let Lock { client, project, .. } = lock;
-        let body = json!({ "project": project, "server": server, "tool": tool, "revision": self.revision });
-        items(client.post::<Value>("/api/v1/lock", &body).await?)
-    }
-}
-
-fn items(mut body: Value) -> anyhow::Result<Vec<Value>> {
-    match body.get_mut("items").map(Value::take) {
-        Some(Value::Array(items)) => Ok(items),
-        _ => anyhow::bail!("the answer has no list"),
-    }
-}
-
-fn text<'a>(item: &'a Value, key: &str) -> &'a str {
-    item.get(key).and_then(Value::as_str).unwrap_or_default()
+    json: bool,
 }
 
 impl Lock<'_> {
-    /// Pins what is not pinned yet. What was pinned and is different now takes a person who has seen the difference.
-    async fn pin(&self, json: bool) -> anyhow::Result<Outcome> {
-        let seen = Seen::of(self, None, None).await?;
-        let is_new = |item: &&Value| text(item, "change") == "unpinned";
-        let fresh: BTreeSet<String> =
-            seen.items.iter().filter(is_new).map(|item| text(item, "server").to_owned()).collect();
-        let mut changed = seen.items.iter().filter(|item| !is_new(item)).count();
-        let mut done = Vec::new();
+    async fn diff(&self, server: Option<&str>, tool: Option<&str>) -> anyhow::Result<LockDiffs> {
+        let query = query(&[("project", Some(self.project)), ("server", server), ("tool", tool)]);
+        self.client.get(&format!("/api/v1/lock{query}")).await
+    }
+
+    /// Accepts these differences; if there are others now, nothing is accepted.
+    async fn accept(
+        &self,
+        diffs: &LockDiffs,
+        server: Option<&str>,
+        tool: Option<&str>,
+    ) -> anyhow::Result<Vec<LockDiff>> {
+        let request = LockRequest {
+            project: Some(self.project.to_owned()),
+            server: server.map(str::to_owned),
+            tool: tool.map(str::to_owned),
+            revision: Some(diffs.revision.clone()),
+        };
+        Ok(self.client.post::<LockDiffs>("/api/v1/lock", &request).await?.list.items)
+    }
+
+    /// The MCP servers whose definitions are not known. APIs have no pins.
+    async fn unavailable(&self) -> anyhow::Result<Vec<UnavailableServer>> {
+        let mut servers = UnavailableServer::list(self.client, self.project).await?;
+        servers.retain(|server| !server.id.starts_with(&provider_id("")));
+        Ok(servers)
+    }
+
+    /// Pins what is not pinned yet. A definition that differs from the pinned one needs `gantry lock accept`.
+    async fn pin(&self) -> anyhow::Result<Outcome> {
+        let is_new = |diff: &&LockDiff| diff.change == "unpinned";
+        let count_changed = |diffs: &LockDiffs| diffs.list.items.iter().filter(|diff| !is_new(diff)).count();
+        let diffs = self.diff(None, None).await?;
+        let known = diffs.pinned.servers.clone();
+        let mut changed = count_changed(&diffs);
+        let mut pinned = Vec::new();
         if changed == 0 {
-            done = seen.accept(self, None, None).await?;
+            pinned = self.accept(&diffs, None, None).await?;
         } else {
-            for server in fresh {
-                let seen = Seen::of(self, Some(&server), None).await?;
-                // Somebody else may have pinned it in the meantime, and then a difference is nothing new.
-                match seen.items.iter().filter(|item| !is_new(item)).count() {
-                    0 => done.extend(seen.accept(self, Some(&server), None).await?),
+            let new = diffs.list.items.iter().filter(is_new);
+            let servers: BTreeSet<_> = new.map(|diff| diff.server.clone()).collect();
+            for server in servers {
+                let diffs = self.diff(Some(&server), None).await?;
+                // Another process may have pinned the server meanwhile, and then its differences are changes.
+                match count_changed(&diffs) {
+                    0 => pinned.extend(self.accept(&diffs, Some(&server), None).await?),
                     others => changed += others,
                 }
             }
         }
-        if json {
-            term::print_json(&done);
-        } else if done.is_empty() {
-            term::eprint("Nothing new to pin.");
-        } else {
-            shown::table(&done);
-            let (pinned, file) = (definitions(done.len()), self.pins.file());
-            term::eprint(&format!("Pinned {pinned} in {file}; keep it with the configuration."));
+        term::print_list(&pinned, &format::COLUMNS, "Nothing new to pin.", self.json);
+        if !self.json && !pinned.is_empty() {
+            let count = plural(pinned.len(), "definition");
+            term::eprint(&format!(
+                "Pinned {count} in {}; keep it with the configuration.",
+                diffs.pinned.file
+            ));
         }
-        self.tell_untouched().await?;
+        for server in self.unavailable().await? {
+            let (id, is) = (term::sanitize(&server.id), server.is);
+            let pins =
+                if known.contains_key(&server.id) { "its pins stay as they are" } else { "it is not pinned" };
+            term::eprint(&format!("{id} {is}; {pins}."));
+        }
         if changed == 0 {
             return Ok(Outcome::Success);
         }
-        let (different, of) = (definitions(changed), in_project(self.project));
+        let (count, project) = (plural(changed, "definition"), in_project(self.project));
         term::eprint(&format!(
-            "Left alone, because the pinned text is another: {different}. See gantry lock diff{of}, then gantry lock \
-             accept{of}."
+            "Not pinned, because another definition is pinned: {count}. See gantry lock diff{project}, then gantry \
+             lock accept{project}."
         ));
         Ok(Outcome::Failure)
     }
 
-    /// Names the servers whose definitions could not be seen when all were to be pinned.
-    async fn tell_untouched(&self) -> anyhow::Result<()> {
-        for server in UnavailableServer::list(self.client, self.project).await? {
-            let id = term::sanitize(&server.id);
-            term::eprint(&format!("{id} {}; what is pinned of it stays as it is.", server.is));
-        }
-        Ok(())
-    }
-
-    async fn compare(&self, server: Option<&str>, json: bool) -> anyhow::Result<Outcome> {
-        let pins = &self.pins;
-        let found = Seen::of(self, server, None).await?.items;
-        let mut unseen = UnavailableServer::list(self.client, self.project).await?;
-        // What its configuration switches off offers nothing that could differ, unless it is pinned or was asked for.
-        unseen.retain(|absent| match server {
-            Some(id) => id == absent.id,
-            None => pins.has_server(&absent.id) || !absent.is_deliberate,
+    async fn print_diff(&self, server: Option<&str>) -> anyhow::Result<Outcome> {
+        let LockDiffs { list, pinned, .. } = self.diff(server, None).await?;
+        let diffs = list.items;
+        let is_pinned = |id: &String| pinned.error.is_some() || pinned.servers.contains_key(id);
+        let mut missing = self.unavailable().await?;
+        // A server that its configuration switches off has no tools, so it counts only if it is pinned or was named.
+        missing.retain(|missing| match server {
+            Some(id) => id == missing.id,
+            None => is_pinned(&missing.id) || !missing.is_deliberate,
         });
-        if json {
-            term::print_json(&found.clone());
-        } else if pins.trouble().is_none() {
-            shown::by_server(&found, self.project).iter().for_each(|line| term::print(line));
+        if self.json {
+            term::print_json(&diffs);
         }
-        if let Some(trouble) = pins.trouble() {
-            let file = pins.file();
-            term::eprint(&format!("{file} cannot be read, so nothing could be compared with it: {trouble}"));
+        if let Some(error) = &pinned.error {
+            term::eprint(&format!("nothing could be compared: {}", term::sanitize_lines(error)));
             return Ok(Outcome::Failure);
         }
-        for absent in &unseen {
-            let (id, typed) = (term::sanitize(&absent.id), typed(&absent.id, self.project));
-            term::eprint(&format!(
-                "{id} could not be compared: it {}. See gantry doctor {typed}.",
-                absent.is
-            ));
+        if !self.json {
+            format::by_server(&diffs, self.project).iter().for_each(|line| term::print(line));
         }
-        if found.is_empty() && !json && unseen.is_empty() {
+        for missing in &missing {
+            let (id, typed) = (term::sanitize(&missing.id), typed(&missing.id, self.project));
+            let is = missing.is;
+            term::eprint(&format!("{id} could not be compared: it {is}. See gantry doctor {typed}."));
+        }
+        if diffs.is_empty() && missing.is_empty() && !self.json {
             term::eprint("The definitions are as they are pinned.");
         }
-        let is_missed = |absent: &UnavailableServer| {
-            server.is_some() || (pins.has_server(&absent.id) && !absent.is_deliberate)
+        let is_expected = |missing: &UnavailableServer| {
+            server.is_some() || (is_pinned(&missing.id) && !missing.is_deliberate)
         };
-        Ok(if found.is_empty() && !unseen.iter().any(is_missed) {
-            Outcome::Success
-        } else {
-            Outcome::Failure
-        })
+        let is_complete = !missing.iter().any(is_expected);
+        Ok(if diffs.is_empty() && is_complete { Outcome::Success } else { Outcome::Failure })
     }
 }

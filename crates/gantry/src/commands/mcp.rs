@@ -27,7 +27,7 @@ pub(super) async fn run(context: CommandContext, caller: &CallerArgs) -> anyhow:
         bridge::run(server, project, agent).await?;
         return Ok(Outcome::Success);
     }
-    let identity = Identity::person();
+    let identity = Identity::owner();
     let Started { projects, configuration } =
         wiring::start(context.source, context.loaded, context.extra).await?;
     let gateway = Gateway::new(Arc::clone(&projects), identity, project.into(), agent.map(Into::into));

@@ -1,118 +1,82 @@
-//! `gantry runs`.
+//! `gantry runs`: lists runs, shows one as a tree of operations, or cancels it.
 
 use crate::cli::Runs;
 use crate::client::{ApiClient, CommandContext, Scope, encoded, query};
 use crate::config::MAIN_PROJECT;
 use crate::exit::Outcome;
-use crate::term::{self, RowWithNote};
-use serde_json::Value;
+use crate::term::{self, Column};
+use gantry_server::model::{Canceled, Operation, Run, RunTree, Turn};
 
-pub(super) async fn run(context: CommandContext, runs: &Runs) -> anyhow::Result<Outcome> {
+const COLUMNS: [Column<Run>; 8] = [
+    Column::new("RUN", |run| run.id.to_string()),
+    Column::unless("PROJECT", &[MAIN_PROJECT], |run| run.project.to_string()),
+    Column::new("VIA", |run| run.door.to_string()),
+    Column::new("CALLER", |run| run.principal.to_string()),
+    Column::new("AGENT", |run| run.agent.as_deref().unwrap_or_default().to_owned()),
+    Column::new("CALLS", |run| run.totals.tools_run.to_string()),
+    Column::new("FAILED", |run| run.totals.failed.to_string()),
+    Column::new("LAST USED (UTC)", |run| term::timestamp(run.last_at)),
+];
+
+pub(super) async fn run(context: CommandContext, args: &Runs) -> anyhow::Result<Outcome> {
     let json = context.json;
-    let client = context.connect(Scope::LedgerOnly).await?;
-    let done = match &runs.id {
-        Some(id) if runs.cancel => canceled(&client, id, json).await,
-        Some(id) => shown(&client, id, json).await,
-        None => listed(&client, runs, json).await,
+    let work = async |client: &ApiClient| match &args.id {
+        Some(id) if args.cancel => cancel(client, id, json).await,
+        Some(id) => show(client, id, json).await,
+        None => list(client, args, json).await,
     };
-    client.close().await;
-    done
+    context.with_client(Scope::LedgerOnly, work).await
 }
 
-async fn listed(client: &ApiClient, runs: &Runs, json: bool) -> anyhow::Result<Outcome> {
-    let limit = runs.limit.to_string();
-    let query = query(&[("project", runs.project.name()), ("limit", Some(&limit))]);
-    let body = client.get::<Value>(&format!("/api/v1/runs{query}")).await?;
-    let items = body.get("items").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    if json {
-        term::print_json(&items.to_vec());
-        return Ok(Outcome::Success);
-    }
-    let text = |run: &Value, pointer: &str| match run.pointer(pointer) {
-        Some(Value::String(text)) => text.clone(),
-        Some(Value::Number(number)) => number.to_string(),
-        _ => String::new(),
-    };
-    let cells = ["/id", "/project", "/door", "/principal", "/agent", "/totals/toolsRun", "/totals/failed"];
-    let row = |run: &Value| {
-        let last = term::timestamp(&text(run, "/lastAt"));
-        (cells.iter().map(|cell| text(run, cell)).chain([last]).collect(), None)
-    };
-    let rows: Vec<RowWithNote> = items.iter().map(row).collect();
-    if rows.is_empty() {
-        term::eprint("There are no runs yet.");
-    } else {
-        let head = ["RUN", "PROJECT", "DOOR", "WHO", "AGENT", "CALLS", "FAILED", "LAST USED (UTC)"];
-        term::table_hiding_constant_columns(&head, rows, &[("PROJECT", MAIN_PROJECT)]);
-    }
+async fn list(client: &ApiClient, args: &Runs, json: bool) -> anyhow::Result<Outcome> {
+    let limit = args.limit.to_string();
+    let query = query(&[("project", args.project.name()), ("limit", Some(&limit))]);
+    let runs = client.list(&format!("/api/v1/runs{query}")).await?;
+    term::print_list(&runs, &COLUMNS, "There are no runs yet.", json);
     Ok(Outcome::Success)
 }
 
-async fn shown(client: &ApiClient, id: &str, json: bool) -> anyhow::Result<Outcome> {
-    let tree = client.get::<Value>(&format!("/api/v1/runs/{}", encoded(id))).await?;
+async fn show(client: &ApiClient, id: &str, json: bool) -> anyhow::Result<Outcome> {
+    let tree: RunTree = client.get(&format!("/api/v1/runs/{}", encoded(id))).await?;
     if json {
         term::print_json(&tree);
         return Ok(Outcome::Success);
     }
-    let text = |node: &Value, pointer: &str| {
-        node.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
-    };
-    term::print(&format!(
-        "{} by {} ({})",
-        text(&tree, "/id"),
-        text(&tree, "/principal"),
-        text(&tree, "/door")
-    ));
-    turns(&tree, 0);
+    let run = &tree.run;
+    let mut lines = vec![format!("{} by {} ({})", run.id, run.principal, run.door)];
+    add_turns(&mut lines, &tree.turns, 0);
+    lines.iter().for_each(|line| term::print(&term::sanitize(line)));
     Ok(Outcome::Success)
 }
 
-fn turns(tree: &Value, depth: usize) {
-    for turn in tree.get("turns").and_then(Value::as_array).into_iter().flatten() {
-        let index = turn.get("index").and_then(Value::as_u64).unwrap_or_default();
-        term::print(&format!("{}└ turn {index}", "  ".repeat(depth)));
-        for op in turn.get("ops").and_then(Value::as_array).into_iter().flatten() {
-            operation(op, depth + 1);
-        }
+fn add_turns(lines: &mut Vec<String>, turns: &[Turn], depth: usize) {
+    for turn in turns {
+        lines.push(format!("{}└ turn {}", "  ".repeat(depth), turn.index));
+        turn.ops.iter().for_each(|operation| add_operation(lines, operation, depth + 1));
     }
 }
 
-fn operation(op: &Value, depth: usize) {
-    let text = |pointer: &str| op.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    let ms = op.pointer("/accounting/latencyMs").and_then(Value::as_u64);
-    let time = ms.map(|ms| format!(" {ms} ms")).unwrap_or_default();
-    let error = match text("/error/code") {
-        "" => String::new(),
-        code => format!(" {code}"),
-    };
-    let line = format!(
-        "{}└ {} {}{error}{time}  {}",
-        "  ".repeat(depth),
-        text("/status"),
-        text("/name"),
-        text("/request/payload")
-    );
-    term::print(&term::sanitize(&line));
-    for below in op.get("ops").and_then(Value::as_array).into_iter().flatten() {
-        operation(below, depth + 1);
-    }
-    for session in op.get("childSessions").and_then(Value::as_array).into_iter().flatten() {
-        let text = |pointer: &str| session.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-        let line = format!("{}└ agent {} ({})", "  ".repeat(depth + 1), text("/agent"), text("/id"));
-        term::print(&term::sanitize(&line));
-        turns(session, depth + 2);
+fn add_operation(lines: &mut Vec<String>, operation: &Operation, depth: usize) {
+    let error = operation.error.as_ref().map(|error| format!(" {}", error.code)).unwrap_or_default();
+    let time = operation.accounting.as_ref().map(|it| format!(" {} ms", it.latency_ms)).unwrap_or_default();
+    let Operation { status, name, request, .. } = operation;
+    lines.push(format!("{}└ {status} {name}{error}{time}  {}", "  ".repeat(depth), request.payload));
+    operation.ops.iter().for_each(|below| add_operation(lines, below, depth + 1));
+    for child in &operation.child_sessions {
+        let agent = child.run.agent.as_deref().unwrap_or_default();
+        lines.push(format!("{}└ agent {agent} ({})", "  ".repeat(depth + 1), child.run.id));
+        add_turns(lines, &child.turns, depth + 2);
     }
 }
 
-async fn canceled(client: &ApiClient, id: &str, json: bool) -> anyhow::Result<Outcome> {
-    let body = client.act::<Value>(&format!("/api/v1/runs/{}/cancel", encoded(id))).await?;
-    let was = body.get("canceled") == Some(&Value::Bool(true));
+async fn cancel(client: &ApiClient, id: &str, json: bool) -> anyhow::Result<Outcome> {
+    let answer: Canceled = client.act(&format!("/api/v1/runs/{}/cancel", encoded(id))).await?;
     if json {
-        term::print_json(&body);
-    } else if was {
+        term::print_json(&answer);
+    } else if answer.canceled {
         term::eprint(&format!("Canceled {id} and its calls."));
     } else {
         term::eprint(&format!("{id} is not running."));
     }
-    Ok(if was { Outcome::Success } else { Outcome::Failure })
+    Ok(if answer.canceled { Outcome::Success } else { Outcome::Failure })
 }

@@ -1,4 +1,4 @@
-//! `gantry servers`.
+//! `gantry servers`: lists the MCP servers; adds, removes and restarts servers of the running Gantry.
 
 mod add;
 
@@ -6,126 +6,111 @@ use crate::cli::{NamedServer, ProjectFilter, ServersAction};
 use crate::client::{ApiClient, CommandContext, Scope, encoded, query};
 use crate::config::MAIN_PROJECT;
 use crate::exit::Outcome;
-use crate::term::{self, RowWithNote};
-use serde_json::Value;
+use crate::term::{self, Column};
+use gantry_server::model::{ChangedServer, HealthStatus, Removed, Server, ServerInUse};
 
-/// What is shown of each server; why it is not well stands below.
-const HEAD: [&str; 10] =
-    ["LIGHT", "ID", "PROJECT", "AGENT", "TYPE", "STATUS", "ERA", "TOOLS", "MS", "SINCE (UTC)"];
+const COLUMNS: [Column<Server>; 10] = [
+    Column::new("LIGHT", |server| term::light(server.health.as_str())),
+    Column::new("ID", |server| server.id.to_string()),
+    Column::unless("PROJECT", &[MAIN_PROJECT], |server| server.project.to_string()),
+    Column::unless("AGENT", &[""], |server| server.agent.as_deref().unwrap_or_default().to_owned()),
+    Column::new("TYPE", |server| server.kind.to_string()),
+    Column::new("STATUS", |server| server.status.to_string()),
+    Column::new("ERA", |server| server.era.as_deref().unwrap_or_default().to_owned()),
+    Column::new("TOOLS", tools),
+    Column::new("MS", |server| server.latency_ms.map(|ms| format!("{ms:.1}")).unwrap_or_default()),
+    Column::new("SINCE (UTC)", |server| term::timestamp(server.since)),
+];
+
+const EMPTY: &str =
+    "There are no MCP servers. Define them under mcpServers in gantry.yaml, as in an editor's file.";
 
 pub(super) async fn run(
     context: CommandContext,
     action: Option<ServersAction>,
     list: ProjectFilter,
 ) -> anyhow::Result<Outcome> {
-    let json = context.json;
     match action.unwrap_or(ServersAction::List(list)) {
-        ServersAction::List(filter) => shown(context, filter.name(), json).await,
-        ServersAction::Add(server) => add::run(&context, &server).await,
-        ServersAction::Remove(server) => removed(&context, &server).await,
-        ServersAction::Restart(server) => restarted(&context, &server).await,
+        ServersAction::List(filter) => print_servers(context, filter.name()).await,
+        ServersAction::Add(args) => add::run(&context, &args).await,
+        ServersAction::Remove(server) => remove(&context, &server).await,
+        ServersAction::Restart(server) => restart(&context, &server).await,
     }
 }
 
-async fn shown(context: CommandContext, project: Option<&str>, json: bool) -> anyhow::Result<Outcome> {
-    let client = context.connect(Scope::of(project)).await?;
-    client.wait_until_ready().await;
-    let listed = listed(&client, project, json).await;
-    client.close().await;
-    listed
-}
-
-async fn listed(client: &ApiClient, project: Option<&str>, json: bool) -> anyhow::Result<Outcome> {
-    let body = client.get::<Value>(&format!("/api/v1/servers{}", query(&[("project", project)]))).await?;
-    let items = body.get("items").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    if json {
-        term::print_json(&items.to_vec());
-    } else if items.is_empty() {
-        term::eprint(
-            "There are no MCP servers. Write them under mcpServers in gantry.yaml, as in an editor's file.",
-        );
-    } else {
-        let rows: Vec<RowWithNote> = items.iter().map(row).collect();
-        let is_ill = rows.iter().any(|(_, note)| note.is_some());
-        term::table_hiding_constant_columns(&HEAD, rows, &[("PROJECT", MAIN_PROJECT), ("AGENT", "")]);
-        if is_ill || items.iter().any(|server| flags(server) > 0) {
-            term::eprint("gantry doctor says more, and gantry doctor ID all about one server.");
+async fn print_servers(context: CommandContext, project: Option<&str>) -> anyhow::Result<Outcome> {
+    let json = context.json;
+    let work = async |client: &ApiClient| {
+        client.wait_until_ready().await;
+        let servers: Vec<Server> =
+            client.list(&format!("/api/v1/servers{}", query(&[("project", project)]))).await?;
+        if json {
+            term::print_json(&servers);
+        } else if servers.is_empty() {
+            term::eprint(EMPTY);
+        } else {
+            term::print_table(&servers, &COLUMNS, |server| last_error(server).map(str::to_owned));
+            if servers.iter().any(|server| !server.flags.is_empty() || last_error(server).is_some()) {
+                term::eprint("gantry doctor says more; gantry doctor ID explains one server.");
+            }
         }
+        Ok(Outcome::Success)
+    };
+    context.with_client(Scope::of(project), work).await
+}
+
+/// The number of tools, with what is wrong with them.
+fn tools(server: &Server) -> String {
+    let mut tools = server.tools.to_string();
+    if server.quarantined > 0 {
+        tools.push_str(&format!(" ({} quarantined)", server.quarantined));
     }
-    Ok(Outcome::Success)
-}
-
-/// A server, and below it what went wrong.
-fn row(server: &Value) -> RowWithNote {
-    let text = |key: &str| server.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let number = |key: &str| server.get(key).and_then(Value::as_u64).unwrap_or_default();
-    let mut tools = number("tools").to_string();
-    if number("quarantined") > 0 {
-        tools.push_str(&format!(" ({} quarantined)", number("quarantined")));
+    if !server.flags.is_empty() {
+        tools.push_str(&format!(" ⚠ {}", server.flags.len()));
     }
-    if flags(server) > 0 {
-        tools.push_str(&format!(" ⚠ {}", flags(server)));
-    }
-    let latency = server.get("latencyMs").and_then(Value::as_f64).map(|ms| format!("{ms:.1}"));
-    let cells = vec![
-        term::light(&text("light")),
-        text("id"),
-        text("project"),
-        text("agent"),
-        text("type"),
-        text("status"),
-        text("era"),
-        tools,
-        latency.unwrap_or_default(),
-        term::timestamp(&text("since")),
-    ];
-    // One that is well may have failed before, which is no news any more.
-    let error = Some(text("lastError")).filter(|error| !error.is_empty() && text("light") != "green");
-    (cells, error)
+    tools
 }
 
-/// How many things look suspicious in its definitions.
-fn flags(server: &Value) -> usize {
-    server.get("flags").and_then(Value::as_array).map_or(0, Vec::len)
+/// Why a server does not work; a past error of a working server is no news.
+fn last_error(server: &Server) -> Option<&str> {
+    server.last_error.as_deref().filter(|_| server.health != HealthStatus::Green)
 }
 
-/// Where the API has a server, or something about it.
-fn path(server: &NamedServer, what: &str) -> String {
-    format!(
-        "/api/v1/servers/{}{what}{}",
-        encoded(&server.id),
-        query(&[("project", Some(server.project.name()))])
-    )
+/// The path of a server, or of an action on it.
+fn path(server: &NamedServer, action: &str) -> String {
+    let query = query(&[("project", Some(server.project.name()))]);
+    format!("/api/v1/servers/{}{action}{query}", encoded(&server.id))
 }
 
-async fn removed(context: &CommandContext, server: &NamedServer) -> anyhow::Result<Outcome> {
+async fn remove(context: &CommandContext, server: &NamedServer) -> anyhow::Result<Outcome> {
     let instead = "there is nothing to remove. To keep a server from starting with the next gantry serve, set enabled: \
                    false in its entry of the configuration";
-    let path = path(server, "");
-    let answer = context.require_server(instead)?.delete::<Value>(&path).await?;
+    let removed: Removed = context.require_server(instead)?.delete(&path(server, "")).await?;
     if context.json {
-        term::print_json(&answer);
+        term::print_json(&removed);
     }
-    let id = term::sanitize(&server.id);
-    term::eprint(&format!("Removed {id} until Gantry stops."));
-    let configured = context.loaded.config.project(server.project.name());
-    if configured.is_some_and(|project| project.mcp_servers.contains_key(&server.id)) {
+    term::eprint(&format!("Removed {} until Gantry stops.", term::sanitize(&server.id)));
+    let project = context.loaded.config.project(server.project.name());
+    if project.is_some_and(|project| project.mcp_servers.contains_key(&server.id)) {
         term::eprint(
-            "It is in the configuration and comes back at the next start. To keep it away, set enabled: false in its \
-             entry there.",
+            "It is in the configuration and comes back at the next start. To prevent that, set enabled: false in its \
+             entry.",
         );
     }
     Ok(Outcome::Success)
 }
 
-async fn restarted(context: &CommandContext, server: &NamedServer) -> anyhow::Result<Outcome> {
-    let instead = "there is nothing to restart. gantry serve starts every server, and so does gantry doctor to look at them";
-    let path = path(server, "/restart");
-    let answer = context.require_server(instead)?.act::<Value>(&path).await?;
+async fn restart(context: &CommandContext, server: &NamedServer) -> anyhow::Result<Outcome> {
+    let instead = "there is nothing to restart. gantry serve starts every server, and gantry doctor starts them for its \
+                   checks";
+    let changed: ChangedServer = context.require_server(instead)?.act(&path(server, "/restart")).await?;
     if context.json {
-        term::print_json(&answer);
+        term::print_json(&changed);
     }
-    let status = answer.get("status").and_then(Value::as_str).unwrap_or("starting");
+    let status = match &changed.server {
+        ServerInUse::Used(server) => &server.status,
+        ServerInUse::Unused { .. } => "not used by the active agent",
+    };
     term::eprint(&format!("Restarted {}; it is {status}.", term::sanitize(&server.id)));
     Ok(Outcome::Success)
 }

@@ -63,16 +63,20 @@ pub(crate) fn print_list<T: Serialize>(items: &[T], columns: &[Column<T>], empty
 /// Writes values as a table: columns as wide as their content, the last one cut to the width of the terminal. In a pipe
 /// or file nothing is cut. A note gets a line of its own below its row and is never cut.
 pub(crate) fn print_table<T>(items: &[T], columns: &[Column<T>], note: impl Fn(&T) -> Option<String>) {
-    let cells = |column: &Column<T>| items.iter().map(column.cell).collect::<Vec<_>>();
-    let is_shown = |cells: &[String], column: &Column<T>| {
-        column.hidden_if.is_empty() || !cells.iter().all(|cell| column.hidden_if.contains(&cell.as_str()))
-    };
-    let columns = columns.iter().map(|column| (column, cells(column)));
-    let shown: Vec<_> = columns.filter(|(column, cells)| is_shown(cells, column)).collect();
+    let shown = shown_columns(items, columns);
     let head: Vec<&str> = shown.iter().map(|(column, _)| column.title).collect();
     let row = |n: usize| shown.iter().filter_map(|(_, cells)| cells.get(n).cloned()).collect();
     let rows: Vec<RowWithNote> = items.iter().enumerate().map(|(n, item)| (row(n), note(item))).collect();
     table_with_notes(&head, &rows);
+}
+
+/// The columns that say something, with their cells.
+fn shown_columns<'a, T>(items: &[T], columns: &'a [Column<T>]) -> Vec<(&'a Column<T>, Vec<String>)> {
+    let cells = |column: &Column<T>| items.iter().map(column.cell).collect::<Vec<_>>();
+    let is_shown = |(column, cells): &(&Column<T>, Vec<String>)| {
+        column.hidden_if.is_empty() || !cells.iter().all(|cell| column.hidden_if.contains(&cell.as_str()))
+    };
+    columns.iter().map(|column| (column, cells(column))).filter(is_shown).collect()
 }
 
 /// Writes rows as a table.
@@ -82,7 +86,7 @@ pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) {
 }
 
 /// The cells of a row, and a note for the line below it.
-pub(crate) type RowWithNote = (Vec<String>, Option<String>);
+type RowWithNote = (Vec<String>, Option<String>);
 
 /// The same with notes, which are never cut.
 fn table_with_notes(head: &[&str], rows: &[RowWithNote]) {
@@ -101,27 +105,6 @@ fn table_with_notes(head: &[&str], rows: &[RowWithNote]) {
         if let Some(note) = note {
             print(&format!("  └ {}", sanitize(note)));
         }
-    }
-}
-
-/// The same without the columns, by title, in which every cell is the given text.
-pub(crate) fn table_hiding_constant_columns(
-    head: &[&str],
-    mut rows: Vec<RowWithNote>,
-    constant: &[(&str, &str)],
-) {
-    let mut head = head.to_vec();
-    for (title, text) in constant {
-        drop_constant_column(title, text, &mut head, &mut rows);
-    }
-    table_with_notes(&head, &rows);
-}
-
-fn drop_constant_column(title: &str, text: &str, head: &mut Vec<&str>, rows: &mut [RowWithNote]) {
-    let Some(at) = head.iter().position(|cell| *cell == title) else { return };
-    if rows.iter().all(|(cells, _)| cells.get(at).is_none_or(|cell| cell == text)) {
-        head.remove(at);
-        rows.iter_mut().filter(|(cells, _)| at < cells.len()).for_each(|(cells, _)| drop(cells.remove(at)));
     }
 }
 
@@ -177,12 +160,14 @@ mod tests {
 
     #[test]
     fn a_column_that_says_nothing_is_left_out() {
-        let row = |project: &str| (vec!["a".to_owned(), project.to_owned(), "x".to_owned()], None);
-        let (mut head, mut rows) = (vec!["ID", "PROJECT", "X"], vec![row("default"), row("other")]);
-        drop_constant_column("PROJECT", "default", &mut head, &mut rows);
-        assert_eq!(head, ["ID", "PROJECT", "X"]);
-        rows.pop();
-        drop_constant_column("PROJECT", "default", &mut head, &mut rows);
-        assert_eq!((head, rows), (vec!["ID", "X"], vec![(vec!["a".to_owned(), "x".to_owned()], None)]));
+        let columns = [
+            Column::new("ID", |_: &&str| "a".to_owned()),
+            Column::unless("PROJECT", &["default"], |project| (*project).to_owned()),
+        ];
+        let titles = |projects: &[&'static str]| -> Vec<&str> {
+            shown_columns(projects, &columns).iter().map(|(column, _)| column.title).collect()
+        };
+        assert_eq!(titles(&["default", "other"]), ["ID", "PROJECT"]);
+        assert_eq!(titles(&["default", "default"]), ["ID"]);
     }
 }

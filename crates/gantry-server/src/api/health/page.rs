@@ -1,14 +1,13 @@
 //! The first page: how the servers are doing, which agents there are, and where to connect. Written here, without a
 //! script; it shows what the agent role may see and nothing else.
 
-use crate::api::agents::toolset;
-use crate::api::projects::count_tools;
+use crate::api::{agents, projects};
+use crate::model::{Agent, Project};
 use crate::{App, Identity};
 use gantry_provider::{HealthStatus, ProviderStatus};
-use gantry_runtime::projects::{Agent, DEFAULT};
+use gantry_runtime::projects::DEFAULT;
 use http::header;
 use http::{HeaderMap, HeaderName};
-use std::sync::Arc;
 
 /// What the browser may do with the page: show it, with the style and the picture that are in it.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -32,14 +31,11 @@ const DESCRIPTION: usize = 160;
 pub(super) fn render(app: &App, who: &Identity, headers: &HeaderMap) -> String {
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or("localhost");
     let host = escaped(host);
-    let names = app.projects.names().into_iter().filter(|name| who.reaches(name));
-    let projects: Vec<Project> = names.map(|name| Project::of(app, name)).collect();
+    let projects = projects::visible(app, who);
     let mut servers = app.projects.servers(None);
-    servers.retain(|server| who.reaches(&server.project));
-    let mut agents = app.projects.agents(None);
-    agents.retain(|agent| who.reaches(&agent.project));
+    servers.retain(|server| who.can_access_project(&server.project));
+    let mut agents: Vec<Agent> = agents::visible(app, who, None).collect();
     let more = agents.split_off(agents.len().min(AGENTS)).len();
-    let agents: Vec<Listed> = agents.into_iter().map(|agent| Listed::of(app, agent)).collect();
     fill(&[
         ("version", env!("CARGO_PKG_VERSION")),
         ("host", &host),
@@ -48,31 +44,6 @@ pub(super) fn render(app: &App, who: &Identity, headers: &HeaderMap) -> String {
         ("agents", &agent_section(&agents, more, &projects)),
         ("doors", &doors(&host, &agents, &projects)),
     ])
-}
-
-/// What is shown of a project.
-struct Project {
-    name: Arc<str>,
-    active: Option<Arc<str>>,
-    tools: Option<usize>,
-}
-
-impl Project {
-    fn of(app: &App, name: Arc<str>) -> Self {
-        Self { active: app.projects.active(&name), tools: count_tools(app, &name), name }
-    }
-}
-
-/// An agent, and how many tools it has if that is known.
-struct Listed {
-    agent: Agent,
-    tools: Option<usize>,
-}
-
-impl Listed {
-    fn of(app: &App, agent: Agent) -> Self {
-        Self { tools: toolset(app, &agent).map(|toolset| toolset.len()), agent }
-    }
 }
 
 /// The template with its gaps filled. What fills one is not looked at for further gaps.
@@ -94,7 +65,7 @@ fn summary(servers: &[ProviderStatus], tools: usize) -> String {
         .into_iter()
         .filter_map(|light| {
             let count = servers.iter().filter(|server| server.health == light).count();
-            (count > 0).then(|| format!("{count} {}", name(light)))
+            (count > 0).then(|| format!("{count} {}", light.as_str()))
         });
     lights.chain([format!("{tools} tools")]).collect::<Vec<_>>().join(" · ")
 }
@@ -115,7 +86,7 @@ fn server_table(servers: &[ProviderStatus], several: bool) -> String {
 }
 
 fn server_row(server: &ProviderStatus, several: bool) -> String {
-    let light = name(server.health);
+    let light = server.health.as_str();
     let agent =
         server.agent.as_ref().map(|agent| format!(" <span class=\"of\">for {}</span>", escaped(agent)));
     format!(
@@ -135,13 +106,13 @@ fn project_cell(project: &str, several: bool) -> String {
 }
 
 /// The agents and which of them are active; nothing where there are none.
-fn agent_section(agents: &[Listed], more: usize, projects: &[Project]) -> String {
+fn agent_section(agents: &[Agent], more: usize, projects: &[Project]) -> String {
     let several = projects.len() > 1;
     let active = active(projects);
     if agents.is_empty() && active.is_none() {
         return String::new();
     }
-    let rows: String = agents.iter().map(|listed| agent_row(listed, several)).collect();
+    let rows: String = agents.iter().map(|agent| agent_row(agent, several)).collect();
     let project = if several { "<th>Project</th>" } else { "" };
     let more = match more {
         0 => String::new(),
@@ -170,9 +141,8 @@ fn active(projects: &[Project]) -> Option<String> {
     }
 }
 
-fn agent_row(listed: &Listed, several: bool) -> String {
-    let Listed { agent, tools } = listed;
-    let description = agent.options.description.as_deref().unwrap_or_default();
+fn agent_row(agent: &Agent, several: bool) -> String {
+    let description = agent.description.as_deref().unwrap_or_default();
     let mut shown: String = description.chars().take(DESCRIPTION).collect();
     if shown.len() < description.len() {
         shown.push('…');
@@ -183,30 +153,21 @@ fn agent_row(listed: &Listed, several: bool) -> String {
         if agent.active { "<span class=\"badge\">active</span>" } else { "" },
         project_cell(&agent.project, several),
         escaped(&shown),
-        tools.map_or_else(|| "—".to_owned(), |tools| tools.to_string())
+        agent.tools.map_or_else(|| "—".to_owned(), |tools| tools.to_string())
     )
 }
 
 /// Where to come in as an agent, or to another project.
-fn doors(host: &str, agents: &[Listed], projects: &[Project]) -> String {
+fn doors(host: &str, agents: &[Agent], projects: &[Project]) -> String {
     let door = |what: &str, path: String| {
         format!("<dt>{what}</dt><dd><code class=\"copy\">http://{host}/mcp/{}</code></dd>", escaped(&path))
     };
     let another = projects.iter().find(|project| *project.name != *DEFAULT);
     let another = another.map(|project| door("In another project", project.name.to_string()));
-    let agent = agents.first().map(|Listed { agent, .. }| {
+    let agent = agents.first().map(|agent| {
         door("As one agent, with its tools alone", format!("{}/agents/{}", agent.project, agent.name))
     });
     another.into_iter().chain(agent).collect::<Vec<_>>().join("\n      ")
-}
-
-fn name(light: HealthStatus) -> &'static str {
-    match light {
-        HealthStatus::Green => "green",
-        HealthStatus::Yellow => "yellow",
-        HealthStatus::Red => "red",
-        HealthStatus::Off => "off",
-    }
 }
 
 /// A text that a browser shows and does not obey.
@@ -229,7 +190,6 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gantry_runtime::options::AgentOptions;
 
     #[test]
     fn texts_are_shown_and_not_obeyed() {
@@ -244,15 +204,20 @@ mod tests {
         assert_eq!(page.matches("{{").count(), page.matches("{{version}}").count());
     }
 
-    fn agent(name: &str, project: &str, active: bool) -> Listed {
-        let description = Some(format!("<{}>", "x".repeat(200)));
-        let options = AgentOptions { description, ..AgentOptions::default() };
-        let agent = Agent { project: project.into(), name: name.into(), options, active };
-        Listed { agent, tools: active.then_some(12) }
+    fn agent(name: &str, project: &str, active: bool) -> Agent {
+        Agent {
+            name: name.into(),
+            project: project.into(),
+            description: Some(format!("<{}>", "x".repeat(200))),
+            model: None,
+            active,
+            tools: active.then_some(12),
+            aliases: None,
+        }
     }
 
     fn project(name: &str, active: Option<&str>) -> Project {
-        Project { name: name.into(), active: active.map(Into::into), tools: None }
+        Project { name: name.into(), active: active.map(Into::into), agents: 0, servers: 0, tools: None }
     }
 
     #[test]

@@ -1,83 +1,87 @@
-//! What `gantry doctor` says of projects: their agents, their servers, their tools, and what looks wrong in them.
+//! The checks of `gantry doctor` on projects: agents, servers, tools, and what looks wrong in them.
 
-use super::{Check, ask, bad, good, odd, of, servers};
+use super::{Check, error, ok, servers, warning, with_project};
 use crate::client::{ApiClient, query};
-use serde_json::Value;
+use gantry_server::model::Project;
+use serde::Deserialize;
 
-/// The checks of every project, or of one.
-pub(super) async fn examine(client: &ApiClient, only: Option<&str>, checks: &mut Vec<Check>) {
-    let body = match ask(client, "/api/v1/projects").await {
-        Ok(body) => body,
-        Err(error) => return checks.push(bad("projects", format!("{error:#}"))),
+/// Checks every project, or one.
+pub(super) async fn check(client: &ApiClient, only: Option<&str>, checks: &mut Vec<Check>) {
+    let projects: Vec<Project> = match client.list("/api/v1/projects").await {
+        Ok(projects) => projects,
+        Err(reason) => return checks.push(error("projects", format!("{reason:#}"))),
     };
-    let all = body.get("items").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    let names: Vec<&str> = all.iter().map(name).collect();
+    let names: Vec<&str> = projects.iter().map(|project| &*project.name).collect();
     if let Some(only) = only.filter(|only| !names.contains(only)) {
-        let known = names.join(", ");
-        return checks.push(bad("projects", format!("there is no project {only:?}; there are {known}")));
+        let names = names.join(", ");
+        return checks.push(error("projects", format!("there is no project {only:?}; there are {names}")));
     }
-    if all.len() > 1 && only.is_none() {
-        checks.push(good("projects", names.join(", ")));
+    if projects.len() > 1 && only.is_none() {
+        checks.push(ok("projects", names.join(", ")));
     }
-    for project in all.iter().filter(|project| only.is_none_or(|only| only == name(project))) {
+    for project in projects.iter().filter(|project| only.is_none_or(|only| *project.name == *only)) {
         checks.extend(agents(project));
-        let known = servers::examine(client, name(project), checks).await;
-        tools(client, name(project), &known, checks).await;
+        let servers = servers::check(client, &project.name, checks).await;
+        tools(client, &project.name, &servers, checks).await;
     }
 }
 
-fn name(project: &Value) -> &str {
-    project.get("name").and_then(Value::as_str).unwrap_or_default()
-}
-
-/// Which agents a project has, and which is active; nothing where there are none.
-fn agents(project: &Value) -> Option<Check> {
-    let count = project.get("agents").and_then(Value::as_u64).unwrap_or_default();
-    let active = match project.get("active").and_then(Value::as_str) {
+/// The number of agents and the active one; nothing for a project without agents.
+fn agents(project: &Project) -> Option<Check> {
+    let active = match &project.active {
         Some(active) => format!("{active} is active"),
-        None if count == 0 => return None,
+        None if project.agents == 0 => return None,
         None => "none is active".to_owned(),
     };
-    Some(good("agents", of(name(project), &format!("{count} configured, {active}"))))
+    Some(ok("agents", with_project(&project.name, &format!("{} configured, {active}", project.agents))))
 }
 
-/// The tools, and what else looks wrong; that a server is down was said with its light.
+/// What is read of a tool: there may be tens of thousands.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ToolName {
+    alias_of: Option<String>,
+}
+
+/// What looks wrong in a project.
+#[derive(Deserialize)]
+struct Warnings {
+    warnings: Vec<String>,
+}
+
+/// The number of tools, and the warnings that the checks of servers have not reported.
 async fn tools(client: &ApiClient, project: &str, servers: &[String], checks: &mut Vec<Check>) {
     let query = query(&[("project", Some(project))]);
-    let body = match ask(client, &format!("/api/v1/tools{query}")).await {
-        Ok(body) => body,
-        Err(error) => return checks.push(bad("tools", of(project, &format!("{error:#}")))),
+    let tools: Vec<ToolName> = match client.list(&format!("/api/v1/tools{query}")).await {
+        Ok(tools) => tools,
+        Err(reason) => return checks.push(error("tools", with_project(project, &format!("{reason:#}")))),
     };
-    let items = body.get("items").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    // An alias is another name for a tool that is listed as well.
-    checks.push(match items.iter().filter(|tool| tool.get("aliasOf").is_none()).count() {
-        0 => odd("tools", of(project, "none")),
-        count => good("tools", of(project, &format!("{count} available"))),
+    // An alias is another name of a tool that is listed as well.
+    checks.push(match tools.iter().filter(|tool| tool.alias_of.is_none()).count() {
+        0 => warning("tools", with_project(project, "none")),
+        count => ok("tools", with_project(project, &format!("{count} available"))),
     });
-    if let Ok(body) = ask(client, &format!("/api/v1/explain{query}")).await {
-        let warnings = body.get("warnings").and_then(Value::as_array).into_iter().flatten();
-        let said = |warning: &&str| servers.iter().any(|id| warning.starts_with(&format!("server {id} ")));
-        let new = warnings.filter_map(Value::as_str).filter(|warning| !said(warning));
-        checks.extend(new.map(|warning| odd("set-up", of(project, warning))));
+    if let Ok(found) = client.get::<Warnings>(&format!("/api/v1/explain{query}")).await {
+        let is_reported =
+            |warning: &String| servers.iter().any(|id| warning.starts_with(&format!("server {id} ")));
+        let new = found.warnings.iter().filter(|warning| !is_reported(warning));
+        checks.extend(new.map(|text| warning("setup", with_project(project, text))));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
-    fn the_active_agent_is_named_and_no_word_is_lost_about_no_agents() {
-        let said = |project: Value| agents(&project).map(|check| check.found);
-        assert_eq!(said(json!({ "name": "default", "agents": 0, "active": null })), None);
-        assert_eq!(
-            said(json!({ "name": "default", "agents": 2, "active": "a" })).unwrap(),
-            "2 configured, a is active"
-        );
-        assert_eq!(
-            said(json!({ "name": "other", "agents": 1, "active": null })).unwrap(),
-            "other: 1 configured, none is active"
-        );
+    fn the_active_agent_is_named_and_a_project_without_agents_has_no_line() {
+        let found = |name: &str, agents: usize, active: Option<&str>| {
+            let active = active.map(Into::into);
+            let project = Project { name: name.into(), active, agents, servers: 0, tools: None };
+            super::agents(&project).map(|check| check.found)
+        };
+        assert_eq!(found("default", 0, None), None);
+        assert_eq!(found("default", 2, Some("a")).unwrap(), "2 configured, a is active");
+        assert_eq!(found("other", 1, None).unwrap(), "other: 1 configured, none is active");
     }
 }

@@ -1,229 +1,248 @@
-//! What `gantry doctor` says of MCP servers: their lights, why one or its tools are missing, and what to do.
+//! The checks of `gantry doctor` on MCP servers and APIs: why one or its tools are missing, and what to do.
 
-use super::{Check, Health, ask, bad};
+use super::{Check, Severity, error};
 use crate::client::{ApiClient, query};
 use crate::commands::typed;
 use crate::config::MAIN_PROJECT;
-use crate::term;
+use crate::term::{self, plural, thousands};
+use gantry_rest::provider_id;
 use gantry_runtime::clock;
-use serde_json::{Value, json};
+use gantry_server::model::{HealthStatus, Import, Replica, Server};
+use serde::Serialize;
 
 /// One check for each server of a project. Returns their ids.
-pub(super) async fn examine(client: &ApiClient, project: &str, checks: &mut Vec<Check>) -> Vec<String> {
+pub(super) async fn check(client: &ApiClient, project: &str, checks: &mut Vec<Check>) -> Vec<String> {
     match list(client, project).await {
         Ok(servers) => {
-            checks.extend(servers.iter().map(|server| check(server, client.is_remote())));
-            servers.iter().map(|server| text(server, "id").to_owned()).collect()
+            checks.extend(servers.iter().map(|server| check_one(server, client.is_remote())));
+            servers.iter().map(|server| server.id.to_string()).collect()
         }
-        Err(error) => {
-            checks.push(bad("mcp server", format!("{error:#}")));
+        Err(reason) => {
+            checks.push(error("mcp server", format!("{reason:#}")));
             Vec::new()
         }
     }
 }
 
-/// Every server of a project, as the API has it.
-pub(super) async fn list(client: &ApiClient, project: &str) -> anyhow::Result<Vec<Value>> {
-    let body = ask(client, &format!("/api/v1/servers{}", query(&[("project", Some(project))]))).await?;
-    Ok(body.get("items").and_then(Value::as_array).cloned().unwrap_or_default())
+/// The servers of a project.
+pub(super) async fn list(client: &ApiClient, project: &str) -> anyhow::Result<Vec<Server>> {
+    client.list(&format!("/api/v1/servers{}", query(&[("project", Some(project))]))).await
 }
 
-/// The server of this id that a caller meets: while an agent is active, it can run for that one and for the others.
-pub(super) fn named<'a>(servers: &'a [Value], id: &str, agent: Option<&str>) -> Option<&'a Value> {
-    let mut meant: Vec<&Value> = servers.iter().filter(|server| text(server, "id") == id).collect();
-    let active = |server: &Value| server.get("agent").and_then(Value::as_str).map(str::to_owned);
-    let is_for =
-        |server: &Value| active(server).is_some_and(|active| agent.is_none_or(|agent| agent == active));
-    meant.sort_by_key(|server| (!is_for(server), active(server)));
-    meant.first().copied()
-}
-
-fn check(server: &Value, is_running: bool) -> Check {
-    let mut found = match text(server, "light") {
-        "off" => format!("{}: {}", glance(server), text(server, "type")),
-        _ => format!("{}, {}, {}", glance(server), text(server, "type"), has(server)),
+/// The server of this id that a caller uses. While an agent is active, a server can run for that agent and for the
+/// other callers.
+pub(super) fn find<'a>(servers: &'a [Server], id: &str, agent: Option<&str>) -> Option<&'a Server> {
+    let is_for = |server: &Server| {
+        server.agent.as_deref().is_some_and(|active| agent.is_none_or(|agent| agent == active))
     };
-    let about = [text(server, "lastError"), &retry(server, is_running)].map(str::to_owned);
-    let is_well = text(server, "light") == "green";
-    about.iter().filter(|words| !words.is_empty() && !is_well).for_each(|words| {
-        found.push_str("; ");
-        found.push_str(words);
+    let named = servers.iter().filter(|server| *server.id == *id || *server.id == *provider_id(id));
+    named.min_by_key(|server| (!is_for(server), &server.agent))
+}
+
+fn check_one(server: &Server, is_remote: bool) -> Check {
+    let mut found = match server.health {
+        HealthStatus::Off => format!("{}: {}", summary_line(server), server.kind),
+        HealthStatus::Green | HealthStatus::Yellow | HealthStatus::Red => {
+            format!("{}, {}, {}", summary_line(server), server.kind, capabilities(server))
+        }
+    };
+    if server.health != HealthStatus::Green {
+        for text in server.last_error.iter().cloned().chain(next_step(server, is_remote)) {
+            found.push_str(&format!("; {text}"));
+        }
+    }
+    for warning in warnings(server) {
+        found.push_str(&format!("\n{warning}"));
+    }
+    let subject = if server.kind == "openapi" { "openapi" } else { "mcp server" };
+    Check { subject, severity: severity(server), found }
+}
+
+/// The status of a server with what doctor makes of it.
+#[derive(Serialize)]
+struct Report<'a> {
+    #[serde(flatten)]
+    server: &'a Server,
+    severity: Severity,
+    advice: Vec<String>,
+}
+
+/// Prints everything about one server.
+pub(super) fn explain(client: &ApiClient, server: &Server, json: bool) -> Severity {
+    let severity = severity(server);
+    let next_step = next_step(server, client.is_remote());
+    let advice: Vec<String> = warnings(server).into_iter().chain(next_step).collect();
+    if json {
+        term::print_json(&Report { server, severity, advice });
+        return severity;
+    }
+    let since = term::timestamp(server.since);
+    let mut lines = vec![format!("its type is {}", server.kind)];
+    lines.push(match (&server.era, &server.import) {
+        (None, None) => "its tools are not known: it never started".to_owned(),
+        _ => format!("it has {}", capabilities(server)),
     });
-    for more in suspicions(server) {
-        found.push('\n');
-        found.push_str(&more);
-    }
-    Check { health: health(server), what: "mcp server", found }
-}
-
-/// Shows everything about one server.
-pub(super) fn show(server: &Value, client: &ApiClient, as_json: bool) -> Health {
-    let health = health(server);
-    let mut advice = suspicions(server);
-    advice.extend(Some(retry(server, client.is_remote())).filter(|words| !words.is_empty()));
-    if as_json {
-        let mut report = server.as_object().cloned().unwrap_or_default();
-        report.insert("health".into(), json!(health.as_str()));
-        report.insert("advice".into(), json!(advice));
-        term::print_json(&report);
-        return health;
-    }
-    let since = term::timestamp(text(server, "since"));
-    let mut lines = vec![format!("it is reached by {}", text(server, "type"))];
-    match text(server, "era") {
-        "" => lines.push("what tools it has is not known: it never started".into()),
-        _ => lines.push(format!("it has {}", has(server))),
-    }
-    lines.extend(
-        Some(text(server, "lastError")).filter(|e| !e.is_empty()).map(|e| format!("last error: {e}")),
-    );
-    lines.extend(replicas(server));
+    lines.extend(server.last_error.as_ref().map(|error| format!("last error: {error}")));
+    lines.extend(server.replicas.iter().map(replica));
     lines.extend(advice);
-    term::print(&term::sanitize(&format!("{} since {since} UTC", glance(server))));
+    term::print(&term::sanitize(&format!("{} since {since} UTC", summary_line(server))));
     lines.iter().for_each(|line| term::print(&format!("  - {}", term::sanitize(line))));
-    health
+    severity
 }
 
-fn health(server: &Value) -> Health {
-    let suspicious = number(server, "quarantined") > 0 || !flags(server).is_empty();
-    match text(server, "light") {
-        "red" => Health::Bad,
-        // Switched off by its configuration is fine; switched off for want of something is not.
-        "off" if !text(server, "lastError").is_empty() => Health::Bad,
-        "yellow" => Health::Odd,
-        _ if suspicious => Health::Odd,
-        _ => Health::Good,
-    }
-}
-
-/// Its id, where it is not in the only project or for all, its light, and in a word how it is doing.
-fn glance(server: &Value) -> String {
-    let mut glance = text(server, "id").to_owned();
-    match text(server, "project") {
-        "" | MAIN_PROJECT => {}
-        project => glance.push_str(&format!(" in {project}")),
-    }
-    match text(server, "agent") {
-        "" => {}
-        agent => glance.push_str(&format!(" for {agent}")),
-    }
-    match (text(server, "light"), text(server, "status")) {
-        (light, status) if light == status => format!("{glance} ● {light}"),
-        (light, status) => format!("{glance} ● {light}: {status}"),
+fn severity(server: &Server) -> Severity {
+    match server.health {
+        HealthStatus::Red => Severity::Error,
+        // Switched off by its configuration is fine; switched off because something is missing is not.
+        HealthStatus::Off if server.last_error.is_some() => Severity::Error,
+        HealthStatus::Yellow => Severity::Warning,
+        HealthStatus::Off | HealthStatus::Green if !warnings(server).is_empty() => Severity::Warning,
+        HealthStatus::Off | HealthStatus::Green => Severity::Ok,
     }
 }
 
-/// What it offers.
-fn has(server: &Value) -> String {
-    let mut has = format!("{} tools", number(server, "tools"));
-    for (key, what) in [("resources", "resources"), ("prompts", "prompts")] {
-        match number(server, key) {
-            0 => {}
-            n => has.push_str(&format!(", {n} {what}")),
+/// The id, the project and the agent where they are not the usual ones, and the status.
+fn summary_line(server: &Server) -> String {
+    let mut line = server.id.to_string();
+    if !["", MAIN_PROJECT].contains(&&*server.project) {
+        line.push_str(&format!(" in {}", server.project));
+    }
+    if let Some(agent) = &server.agent {
+        line.push_str(&format!(" for {agent}"));
+    }
+    let light = server.health.as_str();
+    if light == server.status {
+        format!("{line} ● {light}")
+    } else {
+        format!("{line} ● {light}: {}", server.status)
+    }
+}
+
+/// What the server offers.
+fn capabilities(server: &Server) -> String {
+    let mut has = plural(server.tools, "tool");
+    for (count, what) in [(server.resources, "resource"), (server.prompts, "prompt")] {
+        if count > 0 {
+            has.push_str(&format!(", {}", plural(count, what)));
         }
     }
-    match text(server, "era") {
-        "" => has,
-        era => format!("{has}, protocol {era}"),
-    }
-}
-
-/// What happens next to one that is not there, and what somebody can do to hasten it.
-fn retry(server: &Value, is_running: bool) -> String {
-    let typed = typed(text(server, "id"), text(server, "project"));
-    match (text(server, "light"), text(server, "lastError")) {
-        ("off", "") => return "its configuration switches it off (enabled: true starts it)".into(),
-        ("red" | "yellow", _) => {}
-        _ => return String::new(),
-    }
-    // A check without a running Gantry started the server itself, and stops it with its own end.
-    let again = format!("put that right, then look again with gantry doctor {typed}");
-    match clock::parse(text(server, "retryAt")) {
-        None => String::new(),
-        Some(_) if !is_running => again,
-        Some(at) if at <= clock::now_us() => "it is being tried now".into(),
-        Some(_) => {
-            let at = term::timestamp(text(server, "retryAt"));
-            format!("it is tried again at {at} UTC, or now by gantry servers restart {typed}")
+    if let Some(Import { operations, left_out, .. }) = &server.import {
+        has.push_str(&format!(" of {}", plural(operations, "operation")));
+        if *left_out > 0 {
+            has.push_str(&format!(", {} left out by the options", thousands(left_out)));
         }
     }
+    if let Some(era) = &server.era {
+        has.push_str(&format!(", protocol {era}"));
+    }
+    has
 }
 
-fn replicas(server: &Value) -> Vec<String> {
-    let replicas = server.get("replicas").and_then(Value::as_array).into_iter().flatten();
-    let told = |replica: &Value| {
-        let (name, light, error) =
-            (text(replica, "name"), text(replica, "light"), text(replica, "lastError"));
-        let error = if error.is_empty() { String::new() } else { format!(": {error}") };
-        format!("replica {name} ● {light}{error}")
-    };
-    replicas.map(told).collect()
+/// When a server that is down is tried again, or what the user can do.
+fn next_step(server: &Server, is_remote: bool) -> Option<String> {
+    let name = typed(&server.id, &server.project);
+    match (server.health, &server.last_error) {
+        (HealthStatus::Off, None) => {
+            return Some("its configuration switches it off (enabled: true starts it)".to_owned());
+        }
+        (HealthStatus::Red | HealthStatus::Yellow, _) => {}
+        (HealthStatus::Off | HealthStatus::Green, _) => return None,
+    }
+    let at = server.retry_at?;
+    Some(if !is_remote {
+        // This process started the server for the check, and stops it now.
+        format!("put that right, then look again with gantry doctor {name}")
+    } else if at.0 <= clock::now_us() {
+        "it is being tried now".to_owned()
+    } else {
+        let at = term::timestamp(at);
+        format!("it is tried again at {at} UTC, or now by gantry servers restart {name}")
+    })
 }
 
-/// What is quarantined or looks suspicious, and what to do about it.
-fn suspicions(server: &Value) -> Vec<String> {
-    let typed = typed(text(server, "id"), text(server, "project"));
-    let mut told = Vec::new();
-    let quarantined = number(server, "quarantined");
-    if quarantined > 0 {
-        told.push(format!(
-            "{quarantined} tools are quarantined: see gantry lock diff {typed}, then gantry lock accept {typed}"
+fn replica(replica: &Replica) -> String {
+    let error = replica.last_error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
+    format!("replica {} ● {}{error}", replica.name, replica.health.as_str())
+}
+
+/// What is quarantined, skipped or looks suspicious.
+fn warnings(server: &Server) -> Vec<String> {
+    let name = typed(&server.id, &server.project);
+    let mut warnings = Vec::new();
+    if server.quarantined > 0 {
+        let quarantined = plural(server.quarantined, "tool");
+        warnings.push(format!(
+            "{quarantined} quarantined: see gantry lock diff {name}, then gantry lock accept {name}"
         ));
     }
-    told.extend(flags(server).iter().map(|flag| format!("suspicious: {flag}")));
-    told
-}
-
-fn flags(server: &Value) -> Vec<&str> {
-    server.get("flags").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect()
-}
-
-fn text<'a>(server: &'a Value, key: &str) -> &'a str {
-    server.get(key).and_then(Value::as_str).unwrap_or_default()
-}
-
-fn number(server: &Value, key: &str) -> u64 {
-    server.get(key).and_then(Value::as_u64).unwrap_or_default()
+    if let Some(Import { skipped, missing_credentials, .. }) = &server.import {
+        if *skipped > 0 {
+            let id = server.id.trim_start_matches(&provider_id(""));
+            let name = typed(id, &server.project);
+            let skipped = plural(skipped, "operation");
+            warnings.push(format!("{skipped} skipped: see gantry openapi inspect {name} --skipped"));
+        }
+        if !missing_credentials.is_empty() {
+            warnings.push(format!("there are no credentials for {}", missing_credentials.join(", ")));
+        }
+        if server.tools == 0 {
+            warnings.push("no operation becomes a tool".to_owned());
+        }
+    }
+    warnings.extend(server.flags.iter().map(|flag| format!("suspicious: {flag}")));
+    warnings
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::{Value, json};
+
+    fn server(mut fields: Value) -> Server {
+        let usual = json!({
+            "id": "a", "project": "default", "type": "stdio", "light": "green", "status": "ready",
+            "since": "2026-01-01T00:00:00Z", "era": null, "latencyMs": null, "tools": 0, "quarantined": 0,
+            "resources": 0, "prompts": 0, "lastError": null, "retryAt": null, "flags": [],
+        });
+        for (key, value) in usual.as_object().unwrap() {
+            if fields.get(key).is_none() {
+                fields[key] = value.clone();
+            }
+        }
+        serde_json::from_value(fields).unwrap()
+    }
 
     #[test]
     fn only_what_can_be_done_is_advised() {
-        let down =
-            |at: &str| json!({ "id": "my server", "light": "red", "lastError": "gone", "retryAt": at });
+        let down = |at: &str| {
+            server(json!({ "id": "my server", "light": "red", "lastError": "gone", "retryAt": at }))
+        };
         let (past, future) = (down("2020-01-01T00:00:00Z"), down("2999-01-01T00:00:00Z"));
-        assert_eq!(retry(&past, true), "it is being tried now");
+        assert_eq!(next_step(&past, true).unwrap(), "it is being tried now");
         assert_eq!(
-            retry(&future, true),
+            next_step(&future, true).unwrap(),
             "it is tried again at 2999-01-01 00:00:00 UTC, or now by gantry servers restart 'my server'"
         );
-        for server in [&past, &future] {
-            assert_eq!(
-                retry(server, false),
-                "put that right, then look again with gantry doctor 'my server'"
-            );
-        }
-        assert_eq!(retry(&json!({ "light": "green" }), true), "");
+        let again = "put that right, then look again with gantry doctor 'my server'";
+        assert_eq!(next_step(&past, false).unwrap(), again);
+        assert_eq!(next_step(&server(json!({})), true), None);
     }
 
     #[test]
-    fn the_server_that_a_caller_meets_is_shown() {
-        let servers = [json!({ "id": "a" }), json!({ "id": "a", "agent": "x" }), json!({ "id": "b" })];
-        let agent = |asked| named(&servers, "a", asked).and_then(|server| server.get("agent"));
-        assert_eq!(agent(None), Some(&json!("x")), "who names no agent is a caller of the active one");
-        assert_eq!(agent(Some("x")), Some(&json!("x")));
-        assert_eq!(agent(Some("y")), None);
-        assert_eq!(named(&servers, "c", None), None);
+    fn a_caller_finds_the_server_that_runs_for_it() {
+        let servers = [json!({}), json!({ "agent": "x" }), json!({ "id": "b" })].map(server);
+        let agent = |asked| find(&servers, "a", asked).map(|server| server.agent.as_deref());
+        assert_eq!(agent(None), Some(Some("x")), "a caller without an agent acts as the active one");
+        assert_eq!(agent(Some("x")), Some(Some("x")));
+        assert_eq!(agent(Some("y")), Some(None));
+        assert!(find(&servers, "c", None).is_none());
     }
 
     #[test]
-    fn a_server_elsewhere_is_placed_and_advice_says_where() {
-        let server = json!({ "id": "a", "project": "other", "agent": "x", "light": "red", "status": "down",
-            "lastError": "gone", "retryAt": "2999-01-01T00:00:00Z" });
-        assert_eq!(glance(&server), "a in other for x ● red: down");
-        assert!(retry(&server, true).ends_with("gantry servers restart a --project other"));
+    fn a_server_of_another_project_is_named_with_it() {
+        let server = server(json!({ "project": "other", "agent": "x", "light": "red", "status": "down",
+            "lastError": "gone", "retryAt": "2999-01-01T00:00:00Z" }));
+        assert_eq!(summary_line(&server), "a in other for x ● red: down");
+        assert!(next_step(&server, true).unwrap().ends_with("gantry servers restart a --project other"));
     }
 }

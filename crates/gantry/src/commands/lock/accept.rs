@@ -1,64 +1,64 @@
-//! `gantry lock accept`: a person's yes to definitions that they have seen.
+//! `gantry lock accept`: pins the present definitions after the user has seen the differences.
 
-use super::shown::{self, definitions};
-use super::{Lock, Seen, items, text};
+use super::{Lock, format};
 use crate::cli::Accept;
 use crate::client::query;
 use crate::commands::typed;
-use crate::commands::unavailable_servers::UnavailableServer;
 use crate::exit::{Outcome, UsageError};
-use crate::term;
+use crate::term::{self, plural};
 use anyhow::Context as _;
+use gantry_server::model::{Pins, Server};
 use std::collections::BTreeSet;
-use std::io::{self, IsTerminal as _};
+use std::io;
 
-/// How alike a name has to be to what was typed to be suggested.
-const ALIKE: f64 = 0.7;
+/// How similar a name has to be to the typed one to be suggested.
+const MIN_SIMILARITY: f64 = 0.7;
 
-pub(super) async fn run(lock: &Lock<'_>, wanted: &Accept, json: bool) -> anyhow::Result<Outcome> {
-    let meant = match &wanted.what {
-        Some(what) => Meant::parse(what, &known(lock).await?)?,
-        None => Meant::default(),
+pub(super) async fn run(lock: &Lock<'_>, args: &Accept) -> anyhow::Result<Outcome> {
+    let target = match &args.what {
+        Some(what) => AcceptTarget::parse(what, &servers(lock).await?)?,
+        None => AcceptTarget::default(),
     };
-    let (server, tool) = (meant.server.as_deref(), meant.tool.as_deref());
-    let seen = Seen::of(lock, server, tool).await?;
-    if seen.items.is_empty() {
-        return nothing(lock, &meant, json).await;
+    let (server, tool) = (target.server.as_deref(), target.tool.as_deref());
+    let diffs = lock.diff(server, tool).await?;
+    let count = diffs.list.items.len();
+    if count == 0 {
+        return nothing_to_accept(lock, &target, &diffs.pinned).await;
     }
-    // Where JSON is asked for, that is all there is on standard output.
-    let say = if json { term::eprint } else { term::print };
-    shown::each(&seen.items).iter().for_each(|line| say(line));
-    if !wanted.yes && !asked(seen.items.len())? {
+    // With --json, standard output has nothing but the JSON.
+    let print = if lock.json { term::eprint } else { term::print };
+    format::each(&diffs.list.items).iter().for_each(|line| print(line));
+    if !args.yes && !is_confirmed(count)? {
         term::eprint("Nothing was accepted.");
         return Ok(Outcome::Failure);
     }
-    let done = seen.accept(lock, server, tool).await?;
-    term::eprint(&format!("Accepted {} into {}.", definitions(done.len()), lock.pins.file()));
-    if json {
-        term::print_json(&done);
+    let accepted = lock.accept(&diffs, server, tool).await?;
+    term::eprint(&format!("Accepted {} into {}.", plural(accepted.len(), "definition"), diffs.pinned.file));
+    if lock.json {
+        term::print_json(&accepted);
     }
     Ok(Outcome::Success)
 }
 
-/// What is to be accepted: of all servers, of one, or of one tool.
+/// What to accept: the differences of all servers, of one, or of one tool.
 #[derive(Debug, Default, PartialEq)]
-struct Meant {
+struct AcceptTarget {
     server: Option<String>,
     tool: Option<String>,
 }
 
-impl Meant {
-    /// `SERVER` or `SERVER/TOOL`. Both may have a slash in their names, so the servers that are known decide.
-    fn parse(what: &str, known: &BTreeSet<String>) -> Result<Self, UsageError> {
-        if known.contains(what) {
+impl AcceptTarget {
+    /// `SERVER` or `SERVER/TOOL`. Both may have a slash in their names, so the known servers decide.
+    fn parse(what: &str, servers: &BTreeSet<String>) -> Result<Self, UsageError> {
+        if servers.contains(what) {
             return Ok(Self { server: Some(what.to_owned()), tool: None });
         }
         let of = |server: &String| {
             let tool = what.strip_prefix(server.as_str())?.strip_prefix('/')?;
             Some(Self { server: Some(server.clone()), tool: Some(tool.to_owned()) })
         };
-        known.iter().rev().find_map(of).ok_or_else(|| {
-            let servers = known.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+        servers.iter().rev().find_map(of).ok_or_else(|| {
+            let servers = servers.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
             UsageError(format!(
                 "there is no server {what:?}; write SERVER or SERVER/TOOL (servers: {servers})"
             ))
@@ -66,58 +66,64 @@ impl Meant {
     }
 }
 
-/// Every server of the project.
-async fn known(lock: &Lock<'_>) -> anyhow::Result<BTreeSet<String>> {
+/// The ids of the project's servers.
+async fn servers(lock: &Lock<'_>) -> anyhow::Result<BTreeSet<String>> {
     let path = format!("/api/v1/servers{}", query(&[("project", Some(lock.project))]));
-    let servers = items(lock.client.get::<serde_json::Value>(&path).await?)?;
-    Ok(servers.iter().map(|server| text(server, "id").to_owned()).collect())
+    let servers: Vec<Server> = lock.client.list(&path).await?;
+    let mcp = servers.into_iter().filter(|server| server.kind != "openapi");
+    Ok(mcp.map(|server| server.id.to_string()).collect())
 }
 
-/// Nothing is different: because all is as it is pinned, or because what was named cannot be seen or is not there.
-async fn nothing(lock: &Lock<'_>, meant: &Meant, json: bool) -> anyhow::Result<Outcome> {
-    if let Some(server) = &meant.server {
-        let absent = UnavailableServer::list(lock.client, lock.project).await?;
-        if let Some(absent) = absent.into_iter().find(|absent| absent.id == *server) {
+/// There is no difference: the definitions are as pinned, or the server cannot be used, or there is no such tool.
+async fn nothing_to_accept(lock: &Lock<'_>, target: &AcceptTarget, pinned: &Pins) -> anyhow::Result<Outcome> {
+    if let Some(server) = &target.server {
+        if let Some(missing) = lock.unavailable().await?.into_iter().find(|missing| missing.id == *server) {
             let (id, typed) = (term::sanitize(server), typed(server, lock.project));
             term::eprint(&format!(
-                "Nothing was accepted: {id} {}, so what it offers now is not known. See gantry doctor {typed}.",
-                absent.is
+                "Nothing was accepted: {id} {}, so its present tools are not known. See gantry doctor {typed}.",
+                missing.is
             ));
             return Ok(Outcome::Failure);
         }
-        if let Some(tool) = &meant.tool
-            && !lock.pins.tools(server).any(|pinned| pinned == tool)
+        if let Some(tool) = &target.tool
+            && let known = pinned.servers.get(server).map(Vec::as_slice).unwrap_or_default()
+            && !known.contains(tool)
         {
-            return Err(no_such_tool(lock, server, tool).await?.into());
+            return Err(no_such_tool(lock, server, tool, known).await?.into());
         }
     }
-    if json {
+    if lock.json {
         term::print_json(&serde_json::json!([]));
     }
     term::eprint("There is nothing to accept: the definitions are as they are pinned.");
     Ok(Outcome::Success)
 }
 
-/// That a server has no such tool, neither now nor pinned, and which one may be meant.
-async fn no_such_tool(lock: &Lock<'_>, server: &str, tool: &str) -> anyhow::Result<UsageError> {
-    let different = Seen::of(lock, Some(server), None).await?.items;
-    let names = different.iter().map(|item| text(item, "tool")).chain(lock.pins.tools(server));
-    let alike = names.map(|name| (strsim::jaro_winkler(name, tool), name)).max_by(|a, b| a.0.total_cmp(&b.0));
-    let hint = match alike {
-        Some((likeness, name)) if likeness >= ALIKE => format!("; did you mean {name:?}?"),
+/// The error for a tool that the server neither has nor had; it suggests a similar name.
+async fn no_such_tool(
+    lock: &Lock<'_>,
+    server: &str,
+    tool: &str,
+    pinned: &[String],
+) -> anyhow::Result<UsageError> {
+    let diffs = lock.diff(Some(server), None).await?.list.items;
+    let names = diffs.iter().filter_map(|diff| diff.tool.as_deref()).chain(pinned.iter().map(String::as_str));
+    let similar =
+        names.map(|name| (strsim::jaro_winkler(name, tool), name)).max_by(|a, b| a.0.total_cmp(&b.0));
+    let hint = match similar {
+        Some((similarity, name)) if similarity >= MIN_SIMILARITY => format!("; did you mean {name:?}?"),
         _ => "; use the server's own name of the tool, without a prefix".to_owned(),
     };
     Ok(UsageError(format!("server {server} has no tool {tool:?}{hint}")))
 }
 
-/// Asks the person at the terminal.
-fn asked(count: usize) -> anyhow::Result<bool> {
-    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-        let message =
-            "nobody is there to ask; read the difference above and repeat it with --yes to accept it";
+/// Asks the user at the terminal.
+fn is_confirmed(count: usize) -> anyhow::Result<bool> {
+    if !term::is_interactive() {
+        let message = "there is no terminal to ask on; read the differences above and repeat it with --yes to accept them";
         return Err(UsageError(message.into()).into());
     }
-    term::eprint(&format!("\nAccept {}? Type y to accept.", definitions(count)));
+    term::eprint(&format!("\nAccept {}? Type y to accept.", plural(count, "definition")));
     let mut answer = String::new();
     io::stdin().read_line(&mut answer).context("cannot read the answer")?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
@@ -128,16 +134,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_and_its_tool_are_told_apart_by_the_servers_there_are() {
+    fn the_known_servers_decide_where_the_name_of_the_tool_begins() {
         let known = BTreeSet::from(["a".to_owned(), "a/b".to_owned()]);
-        let parse = |what| Meant::parse(what, &known).ok();
-        let meant = |server: &str, tool: Option<&str>| {
-            Some(Meant { server: Some(server.to_owned()), tool: tool.map(str::to_owned) })
+        let parse = |what| AcceptTarget::parse(what, &known).ok();
+        let target = |server: &str, tool: Option<&str>| {
+            Some(AcceptTarget { server: Some(server.to_owned()), tool: tool.map(str::to_owned) })
         };
-        assert_eq!(parse("a"), meant("a", None));
-        assert_eq!(parse("a/b"), meant("a/b", None));
-        assert_eq!(parse("a/x"), meant("a", Some("x")));
-        assert_eq!(parse("a/b/x/y"), meant("a/b", Some("x/y")));
+        assert_eq!(parse("a"), target("a", None));
+        assert_eq!(parse("a/b"), target("a/b", None));
+        assert_eq!(parse("a/x"), target("a", Some("x")));
+        assert_eq!(parse("a/b/x/y"), target("a/b", Some("x/y")));
         assert_eq!(parse("ab"), None);
     }
 }

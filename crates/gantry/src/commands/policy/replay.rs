@@ -1,171 +1,151 @@
-//! `gantry policy replay`: which recorded calls would come to something else now.
+//! `gantry policy replay`: which recorded calls would have another outcome now.
 
-mod history;
-mod judge;
+mod evaluator;
+mod records;
 
 use super::read;
 use crate::Extra;
 use crate::cli::{Cli, Replay};
-use crate::client::{CommandContext, Scope};
+use crate::client::{ApiClient, CommandContext, Scope};
+use crate::commands::audit::caller;
 use crate::config::{Config, MAIN_PROJECT, ProcessEnv, Source};
 use crate::exit::{Outcome, UsageError};
-use crate::term::thousands;
-use crate::term::{self, RowWithNote};
+use crate::term::{self, Column, plural, thousands};
 use crate::wiring;
+use evaluator::PolicyEvaluator;
 use gantry_core::pattern::Pattern;
 use gantry_core::policy::{ReplayOutcome, Unknown};
-use history::{Entry, Was};
-use judge::Judge;
-use serde_json::{Value, json};
+use gantry_server::model::CallRecord;
+use records::{RecordedOutcome, fetch_records};
+use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-pub(super) async fn run(cli: &Cli, extra: Extra, replay: &Replay) -> anyhow::Result<Outcome> {
-    let wanted = replay.tool.as_deref().map(Pattern::parse).transpose();
+const COLUMNS: [Column<Difference>; 7] = [
+    Column::new("ID", |it| it.id.clone()),
+    Column::new("STARTED (UTC)", |it| term::timestamp(&it.started_at)),
+    Column::unless("PROJECT", &[MAIN_PROJECT], |it| it.project.to_string()),
+    Column::new("TOOL", |it| it.tool.to_string()),
+    Column::new("CALLER", |it| it.caller.clone()),
+    Column::new("WAS", |it| it.was.to_owned()),
+    Column::new("NOW", |it| match it.rules.as_slice() {
+        [] => it.now.to_owned(),
+        rules => format!("{} by {}", it.now, rules.join(", ")),
+    }),
+];
+
+pub(super) async fn run(cli: &Cli, extra: Extra, args: &Replay) -> anyhow::Result<Outcome> {
+    let wanted = args.tool.as_deref().map(Pattern::parse).transpose();
     let wanted = wanted.map_err(|error| UsageError(format!("--tool: {error}")))?;
     let context = CommandContext::new(cli, extra.clone())?;
-    let (source, loaded) = match &replay.under {
+    let (source, loaded) = match &args.under {
         Some(file) => {
             let source = Source { config: Some(file.clone()), ..context.source.clone() };
             let loaded = read(&source)?;
             (source, loaded)
         }
-        // What is odd about it was said when it was read first.
+        // Its warnings were logged when the context was made.
         None => (context.source.clone(), Config::load(&context.source, &ProcessEnv)?),
     };
-    let mut judge = Judge::new(wiring::unstarted(source, loaded, extra)?);
+    let mut evaluator = PolicyEvaluator::new(wiring::unstarted(source, loaded, extra)?);
     let data = context.data_dir.path().display().to_string();
-    let client = context.connect(Scope::LedgerOnly).await?;
-    let mut seen = Seen::default();
-    let walked = history::walk(&client, replay, |entry| {
-        let tool = judge.tool(&entry);
-        let is_wanted = |pattern: &Pattern| tool.matches(pattern);
-        if wanted.as_ref().is_none_or(is_wanted) {
-            seen.add(entry, |entry| judge.replay(entry), replay.limit);
-        }
-    })
-    .await;
-    client.close().await;
-    walked?;
+    let mut result = Replayed::default();
+    let work = async |client: &ApiClient| {
+        fetch_records(client, args, |call| {
+            let Some(was) = RecordedOutcome::of(&call) else { return };
+            let Some(tool) = evaluator.tool(&call).filter(|_| call.arguments_digest.is_some()) else {
+                return;
+            };
+            if wanted.as_ref().is_none_or(|pattern| tool.matches(pattern)) {
+                result.add(&call, was, evaluator.replay(&call, &tool), args.limit);
+            }
+        })
+        .await
+    };
+    context.with_client(Scope::LedgerOnly, work).await?;
     if cli.json {
-        term::print_json(&seen.to_json());
+        term::print_json(&result);
+    } else if result.calls == 0 {
+        term::eprint(&format!("No recorded call in {data} matches."));
     } else {
-        seen.show(&data);
+        result.print();
     }
     Ok(Outcome::Success)
 }
 
-/// What a call comes to now that it did not come to then.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Now {
-    /// By these rules.
-    Held(Vec<Arc<str>>),
-    /// By this one.
-    Denied(Arc<str>),
-    LetThrough,
-}
-
-impl Now {
-    fn word(&self) -> &'static str {
-        match self {
-            Self::Held(_) => "held",
-            Self::Denied(_) => "denied",
-            Self::LetThrough => "let through",
-        }
-    }
-
-    fn rules(&self) -> &[Arc<str>] {
-        match self {
-            Self::Held(rules) => rules,
-            Self::Denied(rule) => std::slice::from_ref(rule),
-            Self::LetThrough => &[],
-        }
-    }
-}
-
-/// What was seen of the calls on record.
-#[derive(Default)]
-struct Seen {
+/// The recorded calls, counted by the outcome that they would have now.
+#[derive(Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Replayed {
     calls: usize,
     held: usize,
     denied: usize,
     let_through: usize,
-    /// How many cannot be told, by reason.
-    untold: BTreeMap<String, usize>,
-    /// Those that differ, the newest first, up to a limit.
-    listed: Vec<(Entry, Now)>,
+    /// Calls whose outcome cannot be predicted, by reason.
+    undecidable: BTreeMap<String, usize>,
+    /// The calls with another outcome, newest first, up to a limit.
+    items: Vec<Difference>,
 }
 
-impl Seen {
+/// A call that would have another outcome now.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Difference {
+    id: String,
+    started_at: String,
+    project: Arc<str>,
+    tool: Arc<str>,
+    principal: Arc<str>,
+    agent: Option<Arc<str>>,
+    #[serde(skip)]
+    caller: String,
+    was: &'static str,
+    now: &'static str,
+    /// The rules that hold or deny it.
+    rules: Vec<Arc<str>>,
+}
+
+impl Replayed {
     fn add(
         &mut self,
-        entry: Entry,
-        replay: impl FnOnce(&Entry) -> Result<ReplayOutcome, String>,
+        call: &CallRecord,
+        was: RecordedOutcome,
+        outcome: Result<ReplayOutcome, String>,
         limit: usize,
     ) {
         self.calls += 1;
-        let now = match replay(&entry).map(|outcome| compared(entry.was, outcome)) {
-            Ok(Compared::Same) => return,
-            Ok(Compared::Other(now)) => now,
-            Ok(Compared::Unknown(why)) => return self.cannot_tell(why.to_string()),
-            Err(why) => return self.cannot_tell(why),
+        let (count, now, rules) = match outcome {
+            Ok(outcome) if is_same(was, &outcome) => return,
+            Ok(ReplayOutcome::Held(rules)) => (&mut self.held, "held", rules),
+            Ok(ReplayOutcome::Denied(rule)) => (&mut self.denied, "denied", vec![rule.into()]),
+            Ok(ReplayOutcome::Runs) => (&mut self.let_through, "let through", Vec::new()),
+            Ok(ReplayOutcome::Unknown(reason)) => {
+                return *self.undecidable.entry(reason.to_string()).or_default() += 1;
+            }
+            Err(reason) => return *self.undecidable.entry(reason).or_default() += 1,
         };
-        match &now {
-            Now::Held(_) => self.held += 1,
-            Now::Denied(_) => self.denied += 1,
-            Now::LetThrough => self.let_through += 1,
-        }
-        if self.listed.len() < limit {
-            self.listed.push((entry, now));
+        *count += 1;
+        if self.items.len() < limit {
+            self.items.push(Difference {
+                id: call.id.to_string(),
+                started_at: call.started_at.to_string(),
+                project: Arc::clone(&call.project),
+                tool: Arc::clone(&call.tool),
+                principal: Arc::clone(&call.principal),
+                agent: call.agent.clone(),
+                caller: caller(call),
+                was: was.as_str(),
+                now,
+                rules,
+            });
         }
     }
 
-    fn cannot_tell(&mut self, why: String) {
-        *self.untold.entry(why).or_default() += 1;
-    }
-
-    fn to_json(&self) -> Value {
-        let item = |(entry, now): &(Entry, Now)| {
-            json!({
-                "id": entry.id, "startedAt": entry.started, "project": entry.project, "tool": entry.name,
-                "principal": entry.principal, "agent": entry.agent, "was": entry.was.as_str(),
-                "now": now.word(), "rules": now.rules().iter().map(|rule| &**rule).collect::<Vec<&str>>(),
-            })
-        };
-        let items: Vec<Value> = self.listed.iter().map(item).collect();
-        json!({
-            "calls": self.calls, "held": self.held, "denied": self.denied, "letThrough": self.let_through,
-            "untold": self.untold, "items": items,
-        })
-    }
-
-    fn show(&self, data: &str) {
-        if self.calls == 0 {
-            return term::eprint(&format!("No calls on record in {data} match."));
+    fn print(&self) {
+        if !self.items.is_empty() {
+            term::print_table(&self.items, &COLUMNS, |_| None);
         }
-        let row = |(entry, now): &(Entry, Now)| -> RowWithNote {
-            let who = match &entry.agent {
-                Some(agent) => format!("{}/{agent}", entry.principal),
-                None => entry.principal.clone(),
-            };
-            let now = match now.rules() {
-                [] => now.word().to_owned(),
-                rules => format!("{} by {}", now.word(), rules.join(", ")),
-            };
-            let started = term::timestamp(&entry.started);
-            let cells = [&entry.id, &started, &entry.project, &entry.name, &who, entry.was.as_str(), &now]
-                .map(|cell: &str| cell.to_owned());
-            (cells.into(), None)
-        };
-        if !self.listed.is_empty() {
-            let head = ["ID", "STARTED (UTC)", "PROJECT", "TOOL", "WHO", "WAS", "NOW"];
-            term::table_hiding_constant_columns(
-                &head,
-                self.listed.iter().map(row).collect(),
-                &[("PROJECT", MAIN_PROJECT)],
-            );
-        }
-        let hidden = (self.held + self.denied + self.let_through).saturating_sub(self.listed.len());
+        let hidden = (self.held + self.denied + self.let_through).saturating_sub(self.items.len());
         if hidden > 0 {
             term::eprint(&format!("{} more differ; use --limit.", thousands(hidden)));
         }
@@ -173,38 +153,27 @@ impl Seen {
     }
 
     fn summary(&self) -> String {
-        let [calls, held, denied, let_through] =
-            [self.calls, self.held, self.denied, self.let_through].map(thousands);
-        let plural = if self.calls == 1 { "call" } else { "calls" };
-        let mut summary = format!(
-            "{held} of {calls} {plural} would now be held, {denied} denied, {let_through} let through"
-        );
-        for (why, number) in &self.untold {
-            summary.push_str(&format!("; {} cannot be told ({why})", thousands(*number)));
+        let [held, denied, let_through] = [self.held, self.denied, self.let_through].map(thousands);
+        let calls = plural(self.calls, "call");
+        let mut summary =
+            format!("{held} of {calls} would now be held, {denied} denied, {let_through} let through");
+        for (reason, count) in &self.undecidable {
+            summary.push_str(&format!("; {} cannot be predicted ({reason})", thousands(count)));
         }
         summary
     }
 }
 
-enum Compared {
-    Same,
-    Other(Now),
-    Unknown(Unknown),
-}
-
-/// Whether a call comes to something else now.
-fn compared(was: Was, now: ReplayOutcome) -> Compared {
-    match (was, now) {
-        (Was::Ran, ReplayOutcome::Runs)
-        | (Was::Held | Was::Approved, ReplayOutcome::Held(_))
-        | (Was::Denied, ReplayOutcome::Denied(_)) => Compared::Same,
-        // What the tool's own rule let pass then, it is taken to let pass now.
-        (Was::Ran, ReplayOutcome::Unknown(Unknown::Files)) => Compared::Same,
-        (_, ReplayOutcome::Unknown(why)) => Compared::Unknown(why),
-        (_, ReplayOutcome::Held(rules)) => Compared::Other(Now::Held(rules)),
-        (_, ReplayOutcome::Denied(rule)) => Compared::Other(Now::Denied(rule.into())),
-        (_, ReplayOutcome::Runs) => Compared::Other(Now::LetThrough),
-    }
+/// Whether a call would have the outcome that it had.
+fn is_same(was: RecordedOutcome, now: &ReplayOutcome) -> bool {
+    matches!(
+        (was, now),
+        (RecordedOutcome::Ran, ReplayOutcome::Runs)
+            | (RecordedOutcome::Held | RecordedOutcome::Approved, ReplayOutcome::Held(_))
+            | (RecordedOutcome::Denied, ReplayOutcome::Denied(_))
+            // A tool's own rule that looks at files is taken to decide as it did.
+            | (RecordedOutcome::Ran, ReplayOutcome::Unknown(Unknown::Files))
+    )
 }
 
 #[cfg(test)]

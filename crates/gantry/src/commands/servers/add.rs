@@ -1,27 +1,28 @@
-//! `gantry servers add`, and the YAML that would keep what was added.
+//! `gantry servers add`: adds a server to the running Gantry, and prints the YAML that would keep it.
 
 use crate::cli::AddServer;
 use crate::client::{CommandContext, query};
+use crate::commands::yaml_key;
 use crate::config::MAIN_PROJECT;
 use crate::exit::{Outcome, UsageError};
 use crate::term;
 use gantry_core::names::sanitised;
+use gantry_server::model::{ChangedServer, NewServer};
 use serde_json::{Map, Value, json};
 
-pub(super) async fn run(context: &CommandContext, server: &AddServer) -> anyhow::Result<Outcome> {
-    let entry = entry(server)?;
-    let mut body = entry.clone();
-    body.insert("id".into(), json!(server.id));
-    let client =
-        context.require_server("start one with gantry serve, or write the server into the configuration")?;
-    let project = server.project.name();
+pub(super) async fn run(context: &CommandContext, args: &AddServer) -> anyhow::Result<Outcome> {
+    let entry = entry(args)?;
+    let instead = "start one with gantry serve, or write the server into the configuration";
+    let client = context.require_server(instead)?;
+    let project = args.project.name();
     let path = format!("/api/v1/servers{}", query(&[("project", Some(project))]));
-    let added = client.post::<Value>(&path, &Value::Object(body)).await?;
-    for warning in added.get("warnings").and_then(Value::as_array).into_iter().flatten() {
-        term::eprint(&format!("warning: {}", term::sanitize(warning.as_str().unwrap_or_default())));
+    let new = NewServer { id: args.id.clone(), entry };
+    let added: ChangedServer = client.post(&path, &new).await?;
+    for warning in &added.warnings {
+        term::eprint(&format!("warning: {}", term::sanitize(warning)));
     }
-    let id = term::sanitize(&server.id);
-    term::eprint(&format!("Added {id} until Gantry stops; gantry servers shows how it is doing."));
+    let id = term::sanitize(&args.id);
+    term::eprint(&format!("Added {id} until Gantry stops; gantry servers shows its status."));
     if context.json {
         term::print_json(&added);
         return Ok(Outcome::Success);
@@ -35,7 +36,7 @@ pub(super) async fn run(context: &CommandContext, server: &AddServer) -> anyhow:
         other => format!("under projects.{other}.mcpServers in the configuration"),
     };
     term::eprint(&format!("To keep it, put this {place}:\n"));
-    let (yaml, variables) = to_keep(&server.id, &entry);
+    let (yaml, variables) = config_snippet(&args.id, &new.entry);
     term::print_untrusted(&if is_first { format!("mcpServers:\n{yaml}") } else { yaml });
     if !variables.is_empty() {
         term::eprint(&format!("\nand set {} in the .env beside it.", variables.join(", ")));
@@ -73,43 +74,30 @@ fn entry(server: &AddServer) -> Result<Map<String, Value>, UsageError> {
     Ok(entry)
 }
 
-/// The YAML of an entry as it stands under `mcpServers`, with variables in the place of secrets, and the names of those variables.
-fn to_keep(id: &str, entry: &Map<String, Value>) -> (String, Vec<String>) {
+/// The YAML of an entry below `mcpServers`, with variables instead of secrets, and the names of the variables.
+fn config_snippet(id: &str, entry: &Map<String, Value>) -> (String, Vec<String>) {
     let mut variables = Vec::new();
     let mut yaml = format!("  {}:", yaml_key(id));
     for (key, value) in entry {
-        let written = match (key.as_str(), value) {
-            ("env" | "headers", Value::Object(secrets)) => {
-                let named = secrets.iter().map(|(name, value)| {
-                    let variable =
-                        if key == "env" { name.clone() } else { format!("{id}_{name}").to_uppercase() };
-                    match value.as_str() {
-                        Some(text) if text.contains("${") => (name, value.clone()),
-                        _ => {
-                            let variable = sanitised(&variable);
-                            variables.push(variable.clone());
-                            (name, json!(format!("${{{variable}}}")))
-                        }
-                    }
-                });
-                let pairs: Vec<String> =
-                    named.map(|(name, value)| format!("{}: {value}", yaml_key(name))).collect();
-                format!("{{ {} }}", pairs.join(", "))
-            }
+        yaml.push_str(&format!("\n    {key}: "));
+        let Value::Object(secrets) = value else {
             // JSON is YAML.
-            _ => value.to_string(),
+            yaml.push_str(&value.to_string());
+            continue;
         };
-        yaml.push_str(&format!("\n    {key}: {written}"));
+        let pair = |(name, value): (&String, &Value)| {
+            if value.as_str().is_some_and(|text| text.contains("${")) {
+                return format!("{}: {value}", yaml_key(name));
+            }
+            let variable = if key == "env" { name.clone() } else { format!("{id}_{name}").to_uppercase() };
+            let variable = sanitised(&variable);
+            variables.push(variable.clone());
+            format!("{}: \"${{{variable}}}\"", yaml_key(name))
+        };
+        let pairs: Vec<String> = secrets.iter().map(pair).collect();
+        yaml.push_str(&format!("{{ {} }}", pairs.join(", ")));
     }
     (yaml, variables)
-}
-
-/// A key as YAML reads it: bare where that is safe, else in quotes.
-fn yaml_key(key: &str) -> String {
-    let bare = key.starts_with(|c: char| c.is_ascii_alphabetic())
-        && key.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
-    let word = ["true", "false", "null", "yes", "no", "on", "off"].contains(&key.to_lowercase().as_str());
-    if bare && !word { key.to_owned() } else { json!(key).to_string() }
 }
 
 #[cfg(test)]
@@ -130,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_to_be_kept_holds_variables_instead_of_secrets() {
+    fn a_snippet_has_variables_instead_of_secrets() {
         let server = AddServer {
             id: "my server".into(),
             kind: Some("http".into()),
@@ -138,7 +126,7 @@ mod tests {
             url: Some("https://mcp.example.com/mcp".into()),
             ..empty()
         };
-        let (yaml, variables) = to_keep(&server.id, &entry(&server).unwrap());
+        let (yaml, variables) = config_snippet(&server.id, &entry(&server).unwrap());
         assert_eq!(
             yaml,
             "  \"my server\":\n    type: \"http\"\n    url: \"https://mcp.example.com/mcp\"\n    \
@@ -148,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pair_without_its_sign_is_refused_and_not_repeated() {
+    fn a_pair_without_its_separator_is_refused_and_not_quoted() {
         let server = AddServer {
             id: "a".into(),
             env: vec!["hunter2".into()],
@@ -157,7 +145,7 @@ mod tests {
         };
         assert_eq!(entry(&server).unwrap_err().to_string(), "expected --env NAME=VALUE");
         let good = AddServer { env: vec!["TOKEN=a=b".into()], ..server };
-        let (yaml, variables) = to_keep("a", &entry(&good).unwrap());
+        let (yaml, variables) = config_snippet("a", &entry(&good).unwrap());
         assert_eq!(yaml, "  a:\n    command: \"x\"\n    args: [\"-y\"]\n    env: { TOKEN: \"${TOKEN}\" }");
         assert_eq!(variables, ["TOKEN"]);
     }

@@ -1,16 +1,13 @@
 //! The endpoints of MCP clients: `/mcp` (Streamable HTTP), `/sse` with `/messages` (HTTP+SSE of 2024-11-05) and `/ws`
 //! (WebSocket), all in front of the same server.
 
-mod socket;
+pub(crate) use super::websocket::open_socket;
 
-pub(crate) use socket::{open_agent_socket, open_project_socket, open_socket};
-
-use crate::api::query::{self, Path, Query};
+use super::Gateway;
+use crate::api::query::{self, Path, Query, Sender};
 use crate::error::ApiError;
-use crate::mcp::Gateway;
 use crate::{App, Identity};
 use axum::body::Body;
-use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use futures_util::StreamExt as _;
 use gantry_core::id::KeyId;
@@ -24,48 +21,39 @@ use std::sync::{Arc, LazyLock};
 /// Where clients of HTTP+SSE send their messages.
 const MESSAGES: &str = "/messages";
 
-/// `/mcp/{project}`.
-pub(crate) async fn serve_project(
-    State(app): State<App>,
-    Path(project): Path<String>,
-    identity: Identity,
-    request: Request<Body>,
-) -> Result<Response, ApiError> {
-    respond(&app, gateway(&app, identity, Some(&project), None)?, request).await
+/// The project and the agent that a path names.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Target {
+    project: Option<String>,
+    agent: Option<String>,
 }
 
-/// `/mcp/{project}/agents/{agent}`: the tools of this agent.
-pub(crate) async fn serve_agent(
-    State(app): State<App>,
-    Path((project, agent)): Path<(String, String)>,
-    identity: Identity,
+/// `/mcp/{project}`, and `/mcp/{project}/agents/{agent}`: the tools of this agent.
+pub(crate) async fn serve(
+    Sender(app, identity): Sender,
+    Path(target): Path<Target>,
     request: Request<Body>,
 ) -> Result<Response, ApiError> {
-    respond(&app, gateway(&app, identity, Some(&project), Some(&agent))?, request).await
+    respond(&app, gateway(&app, identity, &target)?, request).await
 }
 
 /// `/mcp`.
 pub(crate) async fn serve_default(app: &App, identity: Identity, request: Request<Body>) -> Response {
-    match gateway(app, identity, None, None) {
+    match gateway(app, identity, &Target::default()) {
         Ok(gateway) => respond(app, gateway, request).await.into_response(),
         Err(error) => error.into_response(),
     }
 }
 
 /// The gateway for a client; refused if its key is not for the project or the agent.
-fn gateway(
-    app: &App,
-    identity: Identity,
-    project: Option<&str>,
-    agent: Option<&str>,
-) -> Result<Arc<Gateway>, ApiError> {
+pub(super) fn gateway(app: &App, identity: Identity, target: &Target) -> Result<Arc<Gateway>, ApiError> {
     static DEFAULT_PROJECT: LazyLock<Arc<str>> = LazyLock::new(|| DEFAULT.into());
-    let project = match project {
+    let project = match target.project.as_deref() {
         // It always exists, and most clients mean it.
         None if identity.projects.is_none() => Arc::clone(&DEFAULT_PROJECT),
         project => query::known_project(app, &identity, project)?,
     };
-    let agent = identity.acting_as(agent)?;
+    let agent = identity.effective_agent(target.agent.as_deref())?;
     let projects = Arc::clone(&app.projects);
     Ok(Arc::new(Gateway::new(projects, identity, project, agent)))
 }
@@ -80,7 +68,7 @@ async fn respond(app: &App, gateway: Arc<Gateway>, request: Request<Body>) -> Re
     }
     let (key, handler): (_, Arc<dyn Handler>) = (gateway.key(), gateway);
     let response = match parts.method {
-        Method::POST => app.mcp.post(&parts.headers, &handler, query::body(body).await?).await,
+        Method::POST => app.mcp.post(&parts.headers, &handler, query::bytes(body).await?).await,
         Method::DELETE => app.mcp.delete(&parts.headers, &handler),
         Method::GET => app.mcp.get(&parts.headers, &handler),
         _ => app.mcp.other_method(),
@@ -89,8 +77,8 @@ async fn respond(app: &App, gateway: Arc<Gateway>, request: Request<Body>) -> Re
 }
 
 /// `GET /sse`.
-pub(crate) async fn open_sse(State(app): State<App>, identity: Identity) -> Result<Response, ApiError> {
-    let gateway = gateway(&app, identity, None, None)?;
+pub(crate) async fn open_sse(Sender(app, identity): Sender) -> Result<Response, ApiError> {
+    let gateway = gateway(&app, identity, &Target::default())?;
     gateway.settled().await;
     let (key, handler): (_, Arc<dyn Handler>) = (gateway.key(), gateway);
     Ok(app.mcp.sse(&handler, MESSAGES).map(|body| into_body(&app, key, body)))
@@ -104,14 +92,13 @@ pub(crate) struct Stream {
 }
 
 /// `POST /messages`.
-pub(crate) async fn take_message(
-    State(app): State<App>,
+pub(crate) async fn receive_message(
+    Sender(app, identity): Sender,
     Query(stream): Query<Stream>,
-    identity: Identity,
     request: Request<Body>,
 ) -> Result<Response, ApiError> {
-    let gateway = gateway(&app, identity, None, None)?;
-    let bytes = query::body(request.into_body()).await?;
+    let gateway = gateway(&app, identity, &Target::default())?;
+    let bytes = query::bytes(request.into_body()).await?;
     let (key, handler): (_, Arc<dyn Handler>) = (gateway.key(), gateway);
     let response = app.mcp.sse_message(&handler, &stream.session_id, bytes).await;
     Ok(response.map(|body| into_body(&app, key, body)))
@@ -122,8 +109,8 @@ fn into_body(app: &App, key: Option<KeyId>, body: gantry_mcp::Body) -> Body {
         gantry_mcp::Body::Whole(bytes) => Body::from(bytes),
         gantry_mcp::Body::Events(events) => {
             // A stream can outlive the key that it was opened with.
-            let voided = Arc::clone(&app.keys).voided(key);
-            Body::from_stream(events.map(Ok::<_, Infallible>).take_until(voided))
+            let wait_until_invalid = Arc::clone(&app.keys).wait_until_invalid(key);
+            Body::from_stream(events.map(Ok::<_, Infallible>).take_until(wait_until_invalid))
         }
     }
 }

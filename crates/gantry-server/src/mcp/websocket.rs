@@ -3,12 +3,9 @@
 //! A WebSocket cannot be closed in one direction only, so an empty frame ends the messages of the client: requests that
 //! are running are still answered before the connection ends.
 
-use super::gateway;
-use crate::api::query::Path;
+use super::http::{Target, gateway};
+use crate::api::query::{Path, Sender};
 use crate::error::ApiError;
-use crate::mcp::Gateway;
-use crate::{App, Identity};
-use axum::extract::State;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
 use axum::response::Response;
 use futures_util::stream::{SplitSink, SplitStream};
@@ -22,49 +19,26 @@ use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 /// How often a client is asked whether it is still there.
-const PING: Duration = Duration::from_secs(30);
+const PING_INTERVAL: Duration = Duration::from_secs(30);
 
 /// How long a client may take to receive a frame.
-const SEND_TIME: Duration = Duration::from_secs(30);
+const SEND_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// `/ws`.
+/// `/ws`, `/ws/{project}`, and `/ws/{project}/agents/{agent}`: the tools of this agent.
 pub(crate) async fn open_socket(
-    State(app): State<App>,
-    identity: Identity,
+    Sender(app, identity): Sender,
+    Path(target): Path<Target>,
     upgrade: WebSocketUpgrade,
 ) -> Result<Response, ApiError> {
-    upgraded(&app, gateway(&app, identity, None, None)?, upgrade).await
-}
-
-/// `/ws/{project}`.
-pub(crate) async fn open_project_socket(
-    State(app): State<App>,
-    Path(project): Path<String>,
-    identity: Identity,
-    upgrade: WebSocketUpgrade,
-) -> Result<Response, ApiError> {
-    upgraded(&app, gateway(&app, identity, Some(&project), None)?, upgrade).await
-}
-
-/// `/ws/{project}/agents/{agent}`: the tools of this agent.
-pub(crate) async fn open_agent_socket(
-    State(app): State<App>,
-    Path((project, agent)): Path<(String, String)>,
-    identity: Identity,
-    upgrade: WebSocketUpgrade,
-) -> Result<Response, ApiError> {
-    upgraded(&app, gateway(&app, identity, Some(&project), Some(&agent))?, upgrade).await
-}
-
-async fn upgraded(app: &App, gateway: Arc<Gateway>, upgrade: WebSocketUpgrade) -> Result<Response, ApiError> {
+    let gateway = gateway(&app, identity, &target)?;
     gateway.settled().await;
-    let voided = Arc::clone(&app.keys).voided(gateway.key());
+    let wait_until_invalid = Arc::clone(&app.keys).wait_until_invalid(gateway.key());
     let Some((messages, responses)) = app.mcp.connect(gateway) else {
         let message = format!("{CONNECTIONS} connections are open already; close one and try again");
         return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, ErrorCode::QueueFull, message));
     };
     let upgrade = upgrade.protocols(["mcp"]).max_message_size(LINE_BYTES).max_frame_size(LINE_BYTES);
-    Ok(upgrade.on_upgrade(|socket| carry(socket, messages, responses, voided)))
+    Ok(upgrade.on_upgrade(|socket| carry(socket, messages, responses, wait_until_invalid)))
 }
 
 /// Carries frames until the server ends the connection, the client is gone, or its key is void.
@@ -72,17 +46,17 @@ async fn carry(
     socket: WebSocket,
     messages: mpsc::Sender<Vec<u8>>,
     responses: mpsc::Receiver<String>,
-    voided: impl Future<Output = ()>,
+    wait_until_invalid: impl Future<Output = ()>,
 ) {
     let (mut sink, stream) = socket.split();
     tokio::select! {
         // Dropping the sender ends the input; requests that are running are answered by the other half.
         () = async { receive(stream, messages).await; std::future::pending().await } => {}
         () = send(&mut sink, responses) => {}
-        () = voided => {}
+        () = wait_until_invalid => {}
     }
     // A client that does not read is not waited for.
-    timeout(SEND_TIME, sink.send(Message::Close(None))).await.ok();
+    timeout(SEND_TIMEOUT, sink.send(Message::Close(None))).await.ok();
 }
 
 /// Passes text frames on until the client ends them. A frame that cannot be read ends the connection.
@@ -101,7 +75,7 @@ async fn receive(mut stream: SplitStream<WebSocket>, messages: mpsc::Sender<Vec<
 
 /// Sends messages of the server, and pings in between.
 async fn send(sink: &mut SplitSink<WebSocket, Message>, mut responses: mpsc::Receiver<String>) {
-    let mut ping = interval(PING);
+    let mut ping = interval(PING_INTERVAL);
     ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         let frame = tokio::select! {
@@ -111,7 +85,7 @@ async fn send(sink: &mut SplitSink<WebSocket, Message>, mut responses: mpsc::Rec
             },
             _ = ping.tick() => Message::Ping(Vec::new().into()),
         };
-        match timeout(SEND_TIME, sink.send(frame)).await {
+        match timeout(SEND_TIMEOUT, sink.send(frame)).await {
             Ok(Ok(())) => {}
             Ok(Err(_)) | Err(_) => return,
         }

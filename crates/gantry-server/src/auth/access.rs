@@ -1,4 +1,4 @@
-//! Where somebody may go: the projects and the agent that their key is for.
+//! Access: the projects, the agent and the tools that a key is for.
 
 use super::Identity;
 use crate::error::ApiError;
@@ -7,27 +7,26 @@ use gantry_runtime::projects::DEFAULT;
 use std::sync::Arc;
 
 impl Identity {
-    /// Whether they may have to do with a project.
-    #[must_use]
-    pub fn reaches(&self, project: &str) -> bool {
+    /// Whether the key is for a project.
+    pub fn can_access_project(&self, project: &str) -> bool {
         self.projects.as_ref().is_none_or(|projects| projects.iter().any(|known| **known == *project))
     }
 
-    /// Whether they may have to do with tools of these names in a project: one that the key's patterns match.
-    pub(crate) fn covers(&self, project: &str, names: [&str; 2]) -> bool {
-        self.reaches(project)
+    /// Whether the key is for a tool of a project, by one of its names.
+    pub(crate) fn can_access_tool(&self, project: &str, names: [&str; 2]) -> bool {
+        self.can_access_project(project)
             && self.tools.as_ref().is_none_or(|patterns| {
                 patterns.iter().any(|pattern| names.iter().any(|name| pattern.matches(name)))
             })
     }
 
-    /// The project that they mean: the one that they name, or the one that their key is for, or the default one.
+    /// The project of a request: the one that it names, or the only one of the key, or the default one.
     pub(crate) fn project<'a>(&'a self, named: Option<&'a str>) -> Result<&'a str, ApiError> {
         let named = match (named, self.projects.as_deref()) {
             (Some(named), _) => named,
             (None, None) => DEFAULT,
             (None, Some([only])) => only,
-            (None, Some(_)) if self.reaches(DEFAULT) => DEFAULT,
+            (None, Some(_)) if self.can_access_project(DEFAULT) => DEFAULT,
             (None, Some(several)) => {
                 let message =
                     format!("this key is for the projects {}; name one of them", several.join(", "));
@@ -40,7 +39,7 @@ impl Identity {
 
     /// Refuses a project that the key is not for, whether there is one of that name or not.
     pub(crate) fn check_project(&self, named: &str) -> Result<(), ApiError> {
-        if self.reaches(named) {
+        if self.can_access_project(named) {
             return Ok(());
         }
         let own = self.projects.as_deref().unwrap_or_default().join(", ");
@@ -48,8 +47,8 @@ impl Identity {
         Err(ApiError::forbidden(format!("this key is for {own} and not for the project {shown:?}")))
     }
 
-    /// The agent as which they act: the one that they name, or the one that their key is for.
-    pub(crate) fn acting_as(&self, named: Option<&str>) -> Result<Option<Arc<str>>, ApiError> {
+    /// The agent of a request: the one that it names, or the one of the key.
+    pub(crate) fn effective_agent(&self, named: Option<&str>) -> Result<Option<Arc<str>>, ApiError> {
         match (&self.agent, named) {
             (None, named) => Ok(named.map(Into::into)),
             (Some(bound), None) => Ok(Some(Arc::clone(bound))),
@@ -61,8 +60,8 @@ impl Identity {
         }
     }
 
-    /// Refuses those who do not administer the project that a request is about.
-    pub(crate) fn administers(&self, what: &str) -> Result<(), ApiError> {
+    /// Refuses identities that are not administrators.
+    pub(crate) fn require_admin(&self, what: &str) -> Result<(), ApiError> {
         if self.role == Role::Admin {
             return Ok(());
         }
@@ -71,14 +70,14 @@ impl Identity {
         )))
     }
 
-    /// Refuses those who do not administer everything.
-    pub(crate) fn administers_all(&self, what: &str) -> Result<(), ApiError> {
-        self.administers(what)?;
-        self.goes_everywhere(what)
+    /// Refuses identities that are not administrators of all projects.
+    pub(crate) fn require_global_admin(&self, what: &str) -> Result<(), ApiError> {
+        self.require_admin(what)?;
+        self.require_all_projects(what)
     }
 
-    /// Refuses those who are kept to some projects.
-    pub(crate) fn goes_everywhere(&self, what: &str) -> Result<(), ApiError> {
+    /// Refuses keys that are for some projects only.
+    pub(crate) fn require_all_projects(&self, what: &str) -> Result<(), ApiError> {
         match self.projects.as_deref() {
             None => Ok(()),
             Some(own) => Err(ApiError::forbidden(format!(
@@ -118,18 +117,18 @@ mod tests {
     #[test]
     fn a_key_of_an_agent_is_that_agent_whatever_it_says() {
         let key = kept_to(&["shop"], Some("clerk"));
-        assert_eq!(key.acting_as(None).unwrap().as_deref(), Some("clerk"));
-        assert_eq!(key.acting_as(Some("clerk")).unwrap().as_deref(), Some("clerk"));
-        assert!(key.acting_as(Some("boss")).is_err());
-        assert_eq!(Identity::local().acting_as(Some("boss")).unwrap().as_deref(), Some("boss"));
-        assert_eq!(Identity::local().acting_as(None).unwrap(), None);
+        assert_eq!(key.effective_agent(None).unwrap().as_deref(), Some("clerk"));
+        assert_eq!(key.effective_agent(Some("clerk")).unwrap().as_deref(), Some("clerk"));
+        assert!(key.effective_agent(Some("boss")).is_err());
+        assert_eq!(Identity::local().effective_agent(Some("boss")).unwrap().as_deref(), Some("boss"));
+        assert_eq!(Identity::local().effective_agent(None).unwrap(), None);
     }
 
     #[test]
     fn one_who_administers_a_project_does_not_administer_all() {
-        let person = Identity::person();
+        let person = Identity::owner();
         let limited = Identity { projects: Some(["shop".into()].into()), ..person.clone() };
-        assert!(limited.administers("x").is_ok() && limited.administers_all("x").is_err());
-        assert!(person.administers_all("x").is_ok() && Identity::local().administers("x").is_err());
+        assert!(limited.require_admin("x").is_ok() && limited.require_global_admin("x").is_err());
+        assert!(person.require_global_admin("x").is_ok() && Identity::local().require_admin("x").is_err());
     }
 }

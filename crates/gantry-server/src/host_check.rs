@@ -1,4 +1,4 @@
-//! The first gate: requests whose shape or origin no honest client has.
+//! The first check: requests whose Host or Origin no honest client sends.
 //!
 //! A page in a browser can make the browser send requests to loopback; what it cannot forge is the Host and Origin
 //! that the browser adds. A request with two hosts is refused; one with two lengths is hyper's to read: it takes the
@@ -12,14 +12,13 @@ use std::net::SocketAddr;
 
 /// Which Host and Origin values are accepted.
 #[derive(Debug, Clone)]
-pub(crate) struct Guard {
+pub(crate) struct HostCheck {
     hosts: Vec<String>,
     origins: Vec<String>,
 }
 
-impl Guard {
+impl HostCheck {
     /// Loopback names and the bound address, and what the configuration adds.
-    #[must_use]
     pub(crate) fn new(bind: SocketAddr, extra_hosts: &[String], extra_origins: &[String]) -> Self {
         let mut hosts: Vec<String> = ["localhost", "127.0.0.1", "[::1]"].map(str::to_owned).into();
         hosts.push(bind_host(bind));
@@ -32,7 +31,7 @@ impl Guard {
         self.check_host(request.uri().authority(), headers)?;
         for origin in headers.get_all(header::ORIGIN) {
             let origin = origin.to_str().unwrap_or_default();
-            if !self.origin_is_known(origin) {
+            if !self.is_allowed_origin(origin) {
                 return Err(refused(format!(
                     "the origin {origin:?} may not call this server; see server.allowedOrigins"
                 )));
@@ -50,20 +49,20 @@ impl Guard {
         if target.is_some_and(|target| !target.as_str().eq_ignore_ascii_case(host)) {
             return Err(ApiError::invalid("the address and the Host header of a request name the same host"));
         }
-        if self.knows(host) {
+        if self.is_allowed_host(host) {
             return Ok(());
         }
         Err(refused(format!("this server is not known as {host:?}; see server.allowedHosts")))
     }
 
-    fn knows(&self, host: &str) -> bool {
+    fn is_allowed_host(&self, host: &str) -> bool {
         self.hosts.iter().any(|known| known.eq_ignore_ascii_case(without_port(host)))
     }
 
-    fn origin_is_known(&self, origin: &str) -> bool {
+    fn is_allowed_origin(&self, origin: &str) -> bool {
         let host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
         self.origins.iter().any(|known| known.eq_ignore_ascii_case(origin))
-            || host.is_some_and(|host| self.knows(host))
+            || host.is_some_and(|host| self.is_allowed_host(host))
     }
 }
 
@@ -97,7 +96,7 @@ mod tests {
     use super::*;
 
     fn status(headers: &[(&str, &str)], uri: &str) -> Option<u16> {
-        let guard = Guard::new(
+        let check = HostCheck::new(
             "127.0.0.1:7420".parse().unwrap(),
             &["gantry.test".into()],
             &["https://app.test".into()],
@@ -106,7 +105,7 @@ mod tests {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let error = guard.check(&request.body(()).unwrap()).err()?;
+        let error = check.check(&request.body(()).unwrap()).err()?;
         Some(axum::response::IntoResponse::into_response(error).status().as_u16())
     }
 

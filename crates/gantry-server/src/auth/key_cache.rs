@@ -1,7 +1,7 @@
 //! The keys of the store, kept in memory.
 //!
 //! A request with a key reads a snapshot. The snapshot is at most a second old, so a key that another process made or
-//! revoked is known or void within that time; one that was made or revoked here, at once.
+//! revoked is known or invalid within that time; one that was made or revoked here, at once.
 
 use super::Identity;
 use super::token::Token;
@@ -20,14 +20,14 @@ use std::time::{Duration, Instant};
 use subtle::ConstantTimeEq as _;
 
 /// How old a snapshot may be.
-const FRESH: Duration = Duration::from_secs(1);
+const MAX_AGE: Duration = Duration::from_secs(1);
 
 /// How often the key of an open stream is checked.
-const LOOK: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The keys of the store.
 #[derive(Debug)]
-pub(crate) struct Keyring {
+pub(crate) struct ApiKeyCache {
     projects: Arc<Projects>,
     snapshot: ArcSwap<Snapshot>,
     /// Held while the store is read.
@@ -38,60 +38,63 @@ pub(crate) struct Keyring {
 struct Snapshot {
     /// When it was read, and the version of what was read; nothing before the first time.
     read: Option<(Instant, i64)>,
-    keys: Arc<HashMap<KeyId, Held>>,
+    keys: Arc<HashMap<KeyId, CachedKey>>,
 }
 
 #[derive(Debug)]
-struct Held {
+struct CachedKey {
     secret: Digest,
     expires_us: Option<i64>,
     revoked: bool,
     identity: Identity,
 }
 
-impl Held {
-    fn holds(&self) -> bool {
+impl CachedKey {
+    fn is_valid(&self) -> bool {
         !self.revoked && self.expires_us.is_none_or(|end| end > now_us())
     }
 }
 
-impl Keyring {
+impl ApiKeyCache {
     pub(crate) fn new(projects: Arc<Projects>) -> Arc<Self> {
         Arc::new(Self { projects, snapshot: ArcSwap::default(), reading: SerialGate::default() })
     }
 
-    /// Who holds this key. Which of the reasons there are against it is nobody's business.
+    /// The holder of this key. The error does not say why a key is refused.
     pub(super) async fn find(&self, token: &Token<'_>) -> Result<Identity, ApiError> {
         let digest = token.digest();
         let keys = self.fresh().await?;
-        let held = keys.get(&token.id);
-        let known = held.filter(|held| bool::from(held.secret.as_bytes().ct_eq(digest.as_bytes())));
-        known.filter(|held| held.holds()).map(|held| held.identity.clone()).ok_or_else(void)
+        let cached = keys.get(&token.id);
+        let known = cached.filter(|cached| bool::from(cached.secret.as_bytes().ct_eq(digest.as_bytes())));
+        known
+            .filter(|cached| cached.is_valid())
+            .map(|cached| cached.identity.clone())
+            .ok_or_else(invalid_key_error)
     }
 
     /// Refuses a request whose key has expired or was revoked since it came in; one without a key passes.
     pub(crate) async fn check(&self, key: Option<KeyId>) -> Result<(), ApiError> {
         let Some(key) = key else { return Ok(()) };
         let keys = self.fresh().await?;
-        if keys.get(&key).is_some_and(Held::holds) { Ok(()) } else { Err(void()) }
+        if keys.get(&key).is_some_and(CachedKey::is_valid) { Ok(()) } else { Err(invalid_key_error()) }
     }
 
-    /// Ends when the key of an open stream expires or is revoked; never without a key.
-    pub(crate) async fn voided(self: Arc<Self>, key: Option<KeyId>) {
+    /// Resolves when the key expires or is revoked, to close long-lived streams; never without a key.
+    pub(crate) async fn wait_until_invalid(self: Arc<Self>, key: Option<KeyId>) {
         if key.is_none() {
             return std::future::pending().await;
         }
         while self.check(key).await.is_ok() {
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 
-    async fn fresh(&self) -> Result<Arc<HashMap<KeyId, Held>>, ledger::Error> {
+    async fn fresh(&self) -> Result<Arc<HashMap<KeyId, CachedKey>>, ledger::Error> {
         if let Some(keys) = self.snapshot.load().keys_if_fresh() {
             return Ok(keys);
         }
         let _turn = self.reading.enter().await;
-        // Whoever came before has read it meanwhile.
+        // Another request may have read it meanwhile.
         let known = self.snapshot.load_full();
         if let Some(keys) = known.keys_if_fresh() {
             return Ok(keys);
@@ -105,13 +108,13 @@ impl Keyring {
         self.read(&Snapshot::default()).await.map(|_keys| ())
     }
 
-    async fn read(&self, known: &Snapshot) -> Result<Arc<HashMap<KeyId, Held>>, ledger::Error> {
+    async fn read(&self, known: &Snapshot) -> Result<Arc<HashMap<KeyId, CachedKey>>, ledger::Error> {
         let store = self.projects.store();
         // Both before the keys: what is changed meanwhile makes the next reader read again.
         let (at, version) = (Instant::now(), store.version().await?);
         let keys = match known.read {
             Some((_, same)) if same == version => Arc::clone(&known.keys),
-            Some(_) | None => Arc::new(store.keys().await?.into_iter().filter_map(held).collect()),
+            Some(_) | None => Arc::new(store.keys().await?.into_iter().filter_map(cached).collect()),
         };
         let snapshot = Snapshot { read: Some((at, version)), keys: Arc::clone(&keys) };
         self.snapshot.store(Arc::new(snapshot));
@@ -120,24 +123,24 @@ impl Keyring {
 }
 
 impl Snapshot {
-    fn keys_if_fresh(&self) -> Option<Arc<HashMap<KeyId, Held>>> {
+    fn keys_if_fresh(&self) -> Option<Arc<HashMap<KeyId, CachedKey>>> {
         let (at, _) = self.read?;
-        (at.elapsed() < FRESH).then(|| Arc::clone(&self.keys))
+        (at.elapsed() < MAX_AGE).then(|| Arc::clone(&self.keys))
     }
 }
 
-fn void() -> ApiError {
+fn invalid_key_error() -> ApiError {
     ApiError::unauthorised(
-        "this key opens nothing here: it is not known, or does not hold any more; ask whoever gave it to you for another",
+        "this key opens nothing here: it is not known, or not valid any more; ask the administrator for another",
     )
 }
 
-fn held(row: KeyRow) -> Option<(KeyId, Held)> {
+fn cached(row: KeyRow) -> Option<(KeyId, CachedKey)> {
     let patterns = row.tools.as_ref().map(|tools| tools.iter().map(|text| Pattern::parse(text)).collect());
     let tools = match patterns.transpose() {
         Ok(tools) => tools,
         Err(error) => {
-            tracing::error!("key {} is of no use, because its limits cannot be read: {error}", row.name);
+            tracing::error!("key {} is refused, because its limits cannot be read: {error}", row.name);
             return None;
         }
     };
@@ -150,9 +153,13 @@ fn held(row: KeyRow) -> Option<(KeyId, Held)> {
         owner: false,
         key: Some(row.id),
     };
-    let held =
-        Held { secret: row.secret, expires_us: row.expires_us, revoked: row.revoked_us.is_some(), identity };
-    Some((row.id, held))
+    let cached = CachedKey {
+        secret: row.secret,
+        expires_us: row.expires_us,
+        revoked: row.revoked_us.is_some(),
+        identity,
+    };
+    Some((row.id, cached))
 }
 
 #[cfg(test)]
@@ -177,16 +184,16 @@ mod tests {
 
     #[test]
     fn a_key_whose_limits_cannot_be_read_opens_nothing() {
-        assert!(held(row(&["db__*"])).is_some());
-        assert!(held(row(&["db__*", ""])).is_none());
+        assert!(cached(row(&["db__*"])).is_some());
+        assert!(cached(row(&["db__*", ""])).is_none());
     }
 
     #[test]
     fn a_key_holds_until_it_expires_or_is_revoked() {
-        let holds = |row| held(row).unwrap().1.holds();
-        assert!(holds(row(&["*"])));
-        assert!(holds(KeyRow { expires_us: Some(now_us() + 60_000_000), ..row(&["*"]) }));
-        assert!(!holds(KeyRow { expires_us: Some(now_us()), ..row(&["*"]) }));
-        assert!(!holds(KeyRow { revoked_us: Some(1), ..row(&["*"]) }));
+        let is_valid = |row| cached(row).unwrap().1.is_valid();
+        assert!(is_valid(row(&["*"])));
+        assert!(is_valid(KeyRow { expires_us: Some(now_us() + 60_000_000), ..row(&["*"]) }));
+        assert!(!is_valid(KeyRow { expires_us: Some(now_us()), ..row(&["*"]) }));
+        assert!(!is_valid(KeyRow { revoked_us: Some(1), ..row(&["*"]) }));
     }
 }
