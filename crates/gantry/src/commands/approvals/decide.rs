@@ -162,7 +162,7 @@ fn summary(approval: &Approval) -> String {
 }
 
 /// Prints why a decision was not accepted.
-pub(super) fn print_conflict(response: &ApiResponse, json: bool) -> anyhow::Result<Outcome> {
+pub(in crate::commands) fn print_conflict(response: &ApiResponse, json: bool) -> anyhow::Result<Outcome> {
     if json {
         term::print(&term::pretty_json(&response.text));
     }

@@ -1,6 +1,6 @@
 //! `gantry approvals watch`: prints requests and their changes; on a terminal, asks about each request.
 
-use super::decide::{self, DecisionResult};
+use super::decide::{DecisionResult, decide, print_conflict};
 use super::prompt::{self, PromptResult, prompt};
 use super::terminal::{Input, Typed};
 use super::{WAITING, format};
@@ -9,7 +9,7 @@ use crate::exit::Outcome;
 use crate::term;
 use gantry_core::State;
 use gantry_core::id::ApprovalId;
-use gantry_server::model::{Approval, Decision, List};
+use gantry_server::model::{Approval, List};
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
@@ -115,8 +115,19 @@ impl Watch<'_> {
         let approval = super::get(self.client, id).await?;
         while approval.state == State::PendingApproval {
             match prompt(self.client, &approval, &mut self.input, prompt::SKIP).await? {
-                PromptResult::Decided(decision) if !self.decide(&decision, id).await? => {}
-                PromptResult::Decided(_) | PromptResult::Skipped => break,
+                PromptResult::Decided(decision) => match decide(self.client, id, &decision).await? {
+                    DecisionResult::Accepted(approval) => {
+                        self.note(&approval);
+                        break;
+                    }
+                    DecisionResult::Conflict(response) => {
+                        print_conflict(&response, false)?;
+                        break;
+                    }
+                    // Nothing was decided, so the user is asked again.
+                    DecisionResult::Invalid(response) => drop(print_conflict(&response, false)?),
+                },
+                PromptResult::Skipped => break,
                 PromptResult::Interrupted => return Ok(false),
                 PromptResult::Over(approval) => {
                     self.note(&approval);
@@ -124,19 +135,6 @@ impl Watch<'_> {
                     term::prompt("It needs no decision any more. Press Enter to go on.");
                     return Ok(matches!(self.input.next().await?, Typed::Line(_)));
                 }
-            }
-        }
-        Ok(true)
-    }
-
-    /// Sends a decision; false if it is invalid, so that the user is asked again.
-    async fn decide(&mut self, decision: &Decision, id: ApprovalId) -> anyhow::Result<bool> {
-        match decide::decide(self.client, id, decision).await? {
-            DecisionResult::Accepted(approval) => self.note(&approval),
-            DecisionResult::Conflict(response) => drop(decide::print_conflict(&response, false)?),
-            DecisionResult::Invalid(response) => {
-                decide::print_conflict(&response, false)?;
-                return Ok(false);
             }
         }
         Ok(true)

@@ -2,7 +2,7 @@
 
 use crate::cli::WaitArgs;
 use crate::client::ApiClient;
-use crate::commands::approvals::decide::{DecisionResult, decide, print_still_running};
+use crate::commands::approvals::decide::{DecisionResult, decide, print_conflict, print_still_running};
 use crate::commands::approvals::prompt::{LEAVE, PromptResult, prompt};
 use crate::commands::approvals::terminal::Input;
 use crate::commands::approvals::wait::{WaitLimit, WaitResult, wait_for_call};
@@ -71,13 +71,13 @@ async fn ask(client: &ApiClient, mut approval: Approval, input: &mut Input) -> a
                 PromptResult::Decided(decision) => match decide(client, approval.id, &decision).await? {
                     DecisionResult::Accepted(approval) => print_decision(&approval),
                     DecisionResult::Conflict(response) => {
-                        print_error(&response.error_message()?);
+                        print_conflict(&response, false)?;
                         if response.status == StatusCode::FORBIDDEN {
                             return Ok(leave(client, &approval, true));
                         }
                     }
                     DecisionResult::Invalid(response) => {
-                        print_error(&response.error_message()?);
+                        print_conflict(&response, false)?;
                         continue;
                     }
                 },
@@ -143,8 +143,4 @@ fn print_decision(approval: &Approval) {
     let due = format::due(approval);
     let due = if due.is_empty() { due } else { format!("; it {due}") };
     term::eprint(&term::sanitize(&format!("{decision}{due}")));
-}
-
-fn print_error(message: &str) {
-    term::eprint(&format!("error: {}", term::sanitize(message)));
 }
