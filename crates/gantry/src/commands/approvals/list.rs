@@ -93,7 +93,7 @@ fn details(approval: &Approval) -> Vec<(&'static str, String)> {
         // A call that only waits for its scheduled time needs no approver.
         _ if !needs_approval => String::new(),
         none @ Approvers::None(_) => none.refusal(),
-        approvers => approvers.to_string(),
+        approvers @ (Approvers::Any | Approvers::OneOf(_)) => approvers.to_string(),
     };
     let due = |time: Option<Timestamp>| match time {
         Some(time) if !approval.state.is_over() => format!("{} ({})", format::utc(time), format::ahead(time)),

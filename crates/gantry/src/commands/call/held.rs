@@ -18,7 +18,7 @@ use tokio::time::Instant;
 /// What became of a held call.
 pub(super) enum HeldOutcome {
     /// It is over.
-    Ended(CallResult),
+    Ended(Box<CallResult>),
     /// It waits on.
     StillHeld,
 }

@@ -8,14 +8,15 @@ use gantry_egress::{Url, display_url};
 use gantry_rest::{ApiOptions, SpecPlace};
 use gantry_upstream::options::DisabledReason;
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::path::Path;
 
 /// Characters of an id that is made from the name of a document.
 const ID_CHARS: usize = 32;
 
 /// Names of documents that say nothing about their API.
-const COMMON_NAMES: [&str; 9] =
-    ["openapi", "swagger", "api", "apis", "api-docs", "spec", "index", "schema", "definition"];
+const COMMON_NAMES: [&str; 10] =
+    ["openapi", "swagger", "api", "apis", "api-docs", "spec", "index", "schema", "definition", "www"];
 
 /// A document, and which of its operations to import.
 pub(super) struct SpecSource {
@@ -42,13 +43,6 @@ impl SpecSource {
         };
         if let Some(DisabledReason::Unusable(reason)) = entry.and_then(|api| api.off.as_ref()) {
             term::eprint(&format!("The entry {} is switched off: {reason}", args.spec));
-        }
-        if entry.is_some() && Path::new(&args.spec).is_file() {
-            let file = term::shell_word(&format!("./{}", args.spec));
-            term::eprint(&format!(
-                "{} is an entry of the configuration; write {file} for the file.",
-                args.spec
-            ));
         }
         // The command line replaces what the entry chooses, and leaves out what the entry leaves out.
         if !args.methods.is_empty() {
@@ -117,25 +111,19 @@ fn without_entry(typed: &str, project: &Project) -> anyhow::Result<ApiOptions> {
     })
 }
 
-/// An id for an API: from the name of its document, else from the folder or the host.
+/// An id for an API: the first part of its document's name that says something, else of the folder's or host's name.
 fn default_id(spec: &SpecPlace) -> String {
+    let text =
+        |part: Option<&OsStr>| part.map(|part| part.to_string_lossy().into_owned()).unwrap_or_default();
     let (name, around) = match spec {
-        SpecPlace::File(file) => {
-            let text = |part: &std::ffi::OsStr| part.to_string_lossy().into_owned();
-            let folder = file.parent().and_then(Path::file_name);
-            (file.file_name().map(text).unwrap_or_default(), folder.map(text).unwrap_or_default())
-        }
+        SpecPlace::File(file) => (text(file.file_stem()), text(file.parent().and_then(Path::file_name))),
         SpecPlace::Url(url) => {
-            let name = url.path_segments().and_then(|mut parts| parts.next_back()).unwrap_or_default();
-            let host = url.host_str().unwrap_or_default();
-            let host = ["api.", "www."].iter().find_map(|start| host.strip_prefix(start)).unwrap_or(host);
-            (name.to_owned(), host.split('.').next().unwrap_or_default().to_owned())
+            (text(Path::new(url.path()).file_stem()), text(url.host_str().map(OsStr::new)))
         }
     };
-    let stem = name.rsplit_once('.').map_or(&*name, |(stem, _)| stem);
-    let specific = stem.split('.').filter(|part| !COMMON_NAMES.contains(&part.to_lowercase().as_str()));
-    let found = specific.chain([&*around]).map(as_id).find(|id| is_api_id(id));
-    found.unwrap_or_else(|| "api".to_owned())
+    let parts = name.split('.').chain(around.split('.'));
+    let specific = parts.filter(|part| !COMMON_NAMES.contains(&part.to_lowercase().as_str()));
+    specific.map(as_id).find(|id| is_api_id(id)).unwrap_or_else(|| "api".to_owned())
 }
 
 fn as_id(text: &str) -> String {

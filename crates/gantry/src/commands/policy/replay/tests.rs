@@ -4,11 +4,12 @@ use super::*;
 use serde_json::{Value, json};
 
 fn record(more: &Value) -> CallRecord {
+    let digits = "0".repeat(32);
     let mut record = json!({
-        "id": "call_00000000000000000000000000", "state": "COMPLETED_SUCCESS", "tool": "db__drop", "provider": "db", "original": "drop",
+        "id": format!("call_{digits}"), "state": "COMPLETED_SUCCESS", "tool": "db__drop", "provider": "db", "original": "drop",
         "kind": "mcp", "namespace": "db", "effect": "write", "fingerprint": null, "arguments": "{}",
         "argumentsDigest": "0".repeat(64), "project": "default", "principal": "local", "agent": null, "door": "cli",
-        "session": "run_00000000000000000000000000", "parent": null, "turn": 1, "decision": null, "startedAt": "2026-11-15T09:00:00.000Z",
+        "session": format!("run_{digits}"), "parent": null, "turn": 1, "decision": null, "startedAt": "2026-11-15T09:00:00.000Z",
     });
     for (key, value) in more.as_object().unwrap() {
         record[key] = value.clone();
