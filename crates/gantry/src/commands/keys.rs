@@ -19,7 +19,7 @@ const COLUMNS: [Column<Key>; 9] = [
     Column::unless("TOOLS", &["all", "-"], tools),
     Column::new("CREATED (UTC)", |key| term::timestamp(key.created_at)),
     Column::unless("EXPIRES (UTC)", &[""], |key| {
-        key.expires_at.map(|at| term::timestamp(at)).unwrap_or_default()
+        key.expires_at.map(term::timestamp).unwrap_or_default()
     }),
 ];
 
