@@ -96,10 +96,14 @@ async fn ask(client: &ApiClient, mut approval: Approval, input: &mut Input) -> a
                 return Ok(HeldOutcome::StillHeld);
             }
         }
-        if let Some(again) = approvals::pending_request(client, &approval).await? {
-            term::eprint("What you approved has changed since you looked, so you are asked again.");
-            approval = again;
-        }
+        approval = match approvals::pending_request(client, &approval).await? {
+            Some(again) => {
+                term::eprint("What you approved has changed since you looked, so you are asked again.");
+                again
+            }
+            // The new request has been decided already.
+            None => approvals::get(client, approval.id).await?,
+        };
     }
 }
 
