@@ -18,9 +18,7 @@ const COLUMNS: [Column<Key>; 9] = [
     Column::unless("AGENT", &[""], |key| key.agent.as_deref().unwrap_or_default().to_owned()),
     Column::unless("TOOLS", &["all", "-"], tools),
     Column::new("CREATED (UTC)", |key| term::timestamp(key.created_at)),
-    Column::unless("EXPIRES (UTC)", &[""], |key| {
-        key.expires_at.map(|at| term::timestamp(at)).unwrap_or_default()
-    }),
+    Column::unless("EXPIRES (UTC)", &[""], |key| key.expires_at.map(term::timestamp).unwrap_or_default()),
 ];
 
 pub(super) async fn run(
