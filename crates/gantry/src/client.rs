@@ -221,7 +221,7 @@ pub(crate) struct ApiResponse {
 }
 
 impl ApiResponse {
-    /// The body as this type, whatever the status is.
+    /// The body as this type, without a check of the status.
     pub(crate) fn parse<T: DeserializeOwned>(&self) -> anyhow::Result<T> {
         serde_json::from_str(&self.text).with_context(|| {
             let beginning = term::sanitize(&self.text.chars().take(QUOTED).collect::<String>());

@@ -73,7 +73,7 @@ async fn execute(
             signal = signals.recv_terminate() => return Ok((Outcome::Interrupted(signal), None)),
         };
         match outcome {
-            HeldOutcome::Ended(ended) => result = ended,
+            HeldOutcome::Ended(ended) => result = *ended,
             HeldOutcome::StillHeld => {
                 if json {
                     term::print(result.text.trim_end());

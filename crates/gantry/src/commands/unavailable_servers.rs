@@ -1,4 +1,4 @@
-//! MCP servers whose tools are missing now, for the user of the command line. Models are never told of them.
+//! MCP servers whose tools are missing now. The command line names them; models do not learn of them.
 
 use super::typed;
 use crate::client::{ApiClient, query};

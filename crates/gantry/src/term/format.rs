@@ -3,7 +3,7 @@
 use super::sanitize;
 
 /// A time of the API (RFC 3339, UTC) to the second: `2026-11-15 09:00:00`.
-pub(crate) fn timestamp(rfc3339: impl ToString) -> String {
+pub(crate) fn timestamp(rfc3339: impl ToString + Copy) -> String {
     rfc3339.to_string().chars().take(19).collect::<String>().replace('T', " ")
 }
 
@@ -17,7 +17,7 @@ pub(crate) fn shell_word(name: &str) -> String {
 }
 
 /// A number with its thousands apart: 2,310.
-pub(crate) fn thousands(number: impl ToString) -> String {
+pub(crate) fn thousands(number: impl ToString + Copy) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (n, digit) in digits.chars().enumerate() {
@@ -30,7 +30,7 @@ pub(crate) fn thousands(number: impl ToString) -> String {
 }
 
 /// A number of things: `1 tool`, `2,310 tools`.
-pub(crate) fn plural(number: impl ToString, noun: &str) -> String {
+pub(crate) fn plural(number: impl ToString + Copy, noun: &str) -> String {
     let number = thousands(number);
     let ending = if number == "1" { "" } else { "s" };
     format!("{number} {noun}{ending}")

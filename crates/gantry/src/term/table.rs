@@ -16,7 +16,7 @@ pub(crate) fn light(light: &str) -> String {
 }
 
 /// Colours the dot at the beginning of a line.
-fn painted(line: String) -> String {
+fn coloured(line: String) -> String {
     let Some(rest) = line.strip_prefix('●').filter(|_| wants_colour()) else { return line };
     let code = match rest.split_whitespace().next() {
         Some("green") => "32",
@@ -47,6 +47,14 @@ impl<T> Column<T> {
     ) -> Self {
         Self { title, cell, hidden_if }
     }
+
+    /// The column with its cells; `None` if it is hidden.
+    fn render(&self, items: &[T]) -> Option<Rendered<'_>> {
+        let cells: Vec<String> = items.iter().map(self.cell).collect();
+        let is_hidden =
+            !self.hidden_if.is_empty() && cells.iter().all(|cell| self.hidden_if.contains(&cell.as_str()));
+        (!is_hidden).then(|| Rendered::new(self.title, cells.into_iter()))
+    }
 }
 
 /// Writes the values as a table, or as JSON. An empty list is shown as the message `empty` on standard error.
@@ -63,47 +71,42 @@ pub(crate) fn print_list<T: Serialize>(items: &[T], columns: &[Column<T>], empty
 /// Writes values as a table: columns as wide as their content, the last one cut to the width of the terminal. In a pipe
 /// or file nothing is cut. A note gets a line of its own below its row and is never cut.
 pub(crate) fn print_table<T>(items: &[T], columns: &[Column<T>], note: impl Fn(&T) -> Option<String>) {
-    let shown = shown_columns(items, columns);
-    let head: Vec<&str> = shown.iter().map(|(column, _)| column.title).collect();
-    let row = |n: usize| shown.iter().filter_map(|(_, cells)| cells.get(n).cloned()).collect();
-    let rows: Vec<RowWithNote> = items.iter().enumerate().map(|(n, item)| (row(n), note(item))).collect();
-    table_with_notes(&head, &rows);
-}
-
-/// The columns that say something, with their cells.
-fn shown_columns<'a, T>(items: &[T], columns: &'a [Column<T>]) -> Vec<(&'a Column<T>, Vec<String>)> {
-    let cells = |column: &Column<T>| items.iter().map(column.cell).collect::<Vec<_>>();
-    let is_shown = |(column, cells): &(&Column<T>, Vec<String>)| {
-        column.hidden_if.is_empty() || !cells.iter().all(|cell| column.hidden_if.contains(&cell.as_str()))
-    };
-    columns.iter().map(|column| (column, cells(column))).filter(is_shown).collect()
+    let rendered: Vec<Rendered<'_>> = columns.iter().filter_map(|column| column.render(items)).collect();
+    print_columns(&rendered, items.len(), |n| items.get(n).and_then(&note));
 }
 
 /// Writes rows as a table.
 pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) {
-    let rows: Vec<RowWithNote> = rows.iter().map(|cells| (cells.clone(), None)).collect();
-    table_with_notes(head, &rows);
+    let cells = |n: usize| rows.iter().map(move |row| row.get(n).cloned().unwrap_or_default());
+    let rendered: Vec<Rendered<'_>> =
+        head.iter().enumerate().map(|(n, title)| Rendered::new(title, cells(n))).collect();
+    print_columns(&rendered, rows.len(), |_| None);
 }
 
-/// The cells of a row, and a note for the line below it.
-type RowWithNote = (Vec<String>, Option<String>);
+/// A column with its cells, sanitised.
+struct Rendered<'a> {
+    title: &'a str,
+    cells: Vec<String>,
+    width: usize,
+}
 
-/// The same with notes, which are never cut.
-fn table_with_notes(head: &[&str], rows: &[RowWithNote]) {
-    let mut widths: Vec<usize> = head.iter().map(|cell| cell.chars().count()).collect();
-    for (cells, _) in rows {
-        for (width, cell) in widths.iter_mut().zip(cells) {
-            *width = (*width).max(sanitize(cell).chars().count().min(MAX_COLUMN));
-        }
+impl<'a> Rendered<'a> {
+    fn new(title: &'a str, cells: impl Iterator<Item = String>) -> Self {
+        let cells: Vec<String> = cells.map(|cell| sanitize(&cell)).collect();
+        let widest = cells.iter().map(|cell| cell.chars().count().min(MAX_COLUMN)).max();
+        Self { title, width: widest.unwrap_or_default().max(title.chars().count()), cells }
     }
+}
+
+fn print_columns(columns: &[Rendered<'_>], rows: usize, note: impl Fn(usize) -> Option<String>) {
     let terminal = terminal_width();
-    let head: Vec<String> = head.iter().map(|cell| (*cell).to_owned()).collect();
-    let title = line(&head, &widths, terminal);
+    let title = line(columns.iter().map(|column| (column.title, column.width)), terminal);
     print(&if wants_colour() { format!("\x1b[1m{title}\x1b[0m") } else { title });
-    for (cells, note) in rows {
-        print(&painted(line(cells, &widths, terminal)));
-        if let Some(note) = note {
-            print(&format!("  └ {}", sanitize(note)));
+    for n in 0..rows {
+        let cells = columns.iter().filter_map(|column| Some((column.cells.get(n)?.as_str(), column.width)));
+        print(&coloured(line(cells, terminal)));
+        if let Some(note) = note(n) {
+            print(&format!("  └ {}", sanitize(&note)));
         }
     }
 }
@@ -119,22 +122,19 @@ fn terminal_width() -> Option<usize> {
     reported.filter(|columns| *columns > 0).or_else(from_env).or(Some(DEFAULT_WIDTH))
 }
 
-fn line(row: &[String], widths: &[usize], terminal: Option<usize>) -> String {
-    let mut line = String::new();
-    for (n, (cell, width)) in row.iter().zip(widths).enumerate() {
-        if n > 0 {
-            line.push_str("  ");
-        }
-        let is_last = n + 1 == widths.len();
-        let cell = sanitize(cell);
+/// Cells with the widths of their columns on one line.
+fn line<'a>(cells: impl Iterator<Item = (&'a str, usize)>, terminal: Option<usize>) -> String {
+    let (mut line, mut cells) = (String::new(), cells.peekable());
+    while let Some((cell, width)) = cells.next() {
+        let is_last = cells.peek().is_none();
         let shown = match terminal {
-            None => cell,
-            Some(terminal) if is_last => truncate(&cell, terminal.saturating_sub(line.chars().count())),
-            Some(_) => truncate(&cell, *width),
+            None => cell.to_owned(),
+            Some(terminal) if is_last => truncate(cell, terminal.saturating_sub(line.chars().count())),
+            Some(_) => truncate(cell, width),
         };
         line.push_str(&shown);
         if !is_last {
-            line.push_str(&" ".repeat(width.saturating_sub(shown.chars().count())));
+            line.push_str(&" ".repeat(width.saturating_sub(shown.chars().count()) + 2));
         }
     }
     line.trim_end().to_owned()
@@ -152,22 +152,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_aligned_cut_and_sanitised() {
-        let row = ["a".to_owned(), "bb\x1b[31m".to_owned(), "long text here".to_owned()];
-        assert_eq!(line(&row, &[3, 8, 4], Some(24)), "a    bb [31m   long tex…");
-        assert_eq!(line(&row, &[3, 4, 4], None), "a    bb [31m  long text here");
+    fn lines_are_aligned_and_cut() {
+        let row = |widths: [usize; 3]| ["a", "bb [31m", "long text here"].into_iter().zip(widths);
+        assert_eq!(line(row([3, 8, 4]), Some(24)), "a    bb [31m   long tex…");
+        assert_eq!(line(row([3, 4, 4]), None), "a    bb [31m  long text here");
+        let column = Rendered::new("ID", ["bb\x1b[31m".to_owned()].into_iter());
+        assert_eq!((column.cells[0].as_str(), column.width), ("bb [31m", 7));
     }
 
     #[test]
     fn a_column_that_says_nothing_is_left_out() {
-        let columns = [
-            Column::new("ID", |_: &&str| "a".to_owned()),
-            Column::unless("PROJECT", &["default"], |project| (*project).to_owned()),
-        ];
-        let titles = |projects: &[&'static str]| -> Vec<&str> {
-            shown_columns(projects, &columns).iter().map(|(column, _)| column.title).collect()
-        };
-        assert_eq!(titles(&["default", "other"]), ["ID", "PROJECT"]);
-        assert_eq!(titles(&["default", "default"]), ["ID"]);
+        let column = Column::unless("PROJECT", &["default"], |project: &&str| (*project).to_owned());
+        assert!(column.render(&["default", "other"]).is_some());
+        assert!(column.render(&["default", "default"]).is_none());
     }
 }

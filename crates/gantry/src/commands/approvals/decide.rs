@@ -148,21 +148,24 @@ fn print_decided(approval: &Approval, json: bool) -> anyhow::Result<Outcome> {
     Ok(Outcome::Success)
 }
 
+/// What a decision came to, on one line.
 fn summary(approval: &Approval) -> String {
     let (id, tool, state) = (approval.id, &approval.tool, format::state(approval.state));
-    term::sanitize(&match approval.state {
-        State::ApprovedReady | State::Executing => format!("approved {id}: {tool} runs now"),
-        State::ScheduledForExecution => {
-            let time = approval.scheduled_for.map(format::utc).unwrap_or_default();
-            format!("approved {id}: {tool} {} ({time})", format::due(approval))
-        }
-        State::RejectedByUser | State::CancelledBySystem => format!("{state} {id}: {tool} does not run"),
-        _ => format!("{state} {id}: {tool}"),
-    })
+    let text = if matches!(approval.state, State::ApprovedReady | State::Executing) {
+        format!("approved {id}: {tool} runs now")
+    } else if approval.state == State::ScheduledForExecution {
+        let time = approval.scheduled_for.map(format::utc).unwrap_or_default();
+        format!("approved {id}: {tool} {} ({time})", format::due(approval))
+    } else if matches!(approval.state, State::RejectedByUser | State::CancelledBySystem) {
+        format!("{state} {id}: {tool} does not run")
+    } else {
+        format!("{state} {id}: {tool}")
+    };
+    term::sanitize(&text)
 }
 
 /// Prints why a decision was not accepted.
-pub(super) fn print_conflict(response: &ApiResponse, json: bool) -> anyhow::Result<Outcome> {
+pub(in crate::commands) fn print_conflict(response: &ApiResponse, json: bool) -> anyhow::Result<Outcome> {
     if json {
         term::print(&term::pretty_json(&response.text));
     }

@@ -93,17 +93,15 @@ fn details(approval: &Approval) -> Vec<(&'static str, String)> {
         // A call that only waits for its scheduled time needs no approver.
         _ if !needs_approval => String::new(),
         none @ Approvers::None(_) => none.refusal(),
-        approvers => approvers.to_string(),
+        approvers @ (Approvers::Any | Approvers::OneOf(_)) => approvers.to_string(),
     };
-    let step =
-        if approval.step_id == approval.call_id { String::new() } else { approval.step_id.to_string() };
-    let time = |time: Option<Timestamp>| time.map(format::utc).unwrap_or_default();
     let due = |time: Option<Timestamp>| match time {
         Some(time) if !approval.state.is_over() => format!("{} ({})", format::utc(time), format::ahead(time)),
         time => time.map(format::utc).unwrap_or_default(),
     };
-    let unless = |is_usual: bool, text: String| if is_usual { String::new() } else { text };
-    let decided = [format::decision(approval).unwrap_or_default(), time(approval.decided_at)];
+    let if_some = |is_some: bool, text: String| if is_some { text } else { String::new() };
+    let delay = format!("{} ms after the approval", approval.delay_ms);
+    let decided = [format::decision(approval), approval.decided_at.map(format::utc)];
     vec![
         ("tool", format!("{} of {}", approval.tool, approval.provider)),
         ("effect", approval.effect.to_string()),
@@ -113,22 +111,15 @@ fn details(approval: &Approval) -> Vec<(&'static str, String)> {
         ("project", caller.project.to_string()),
         ("session", caller.session.to_string()),
         ("call", approval.call_id.to_string()),
-        ("step", step),
         ("rules", approval.rules.join(", ")),
         ("may decide", approvers),
         ("requested", format::utc(approval.created_at)),
         ("expires", due(approval.expires_at)),
         ("runs", due(approval.scheduled_for)),
-        (
-            "delay",
-            unless(
-                approval.delay_ms == 0 || !needs_approval,
-                format!("{} ms after the approval", approval.delay_ms),
-            ),
-        ),
-        ("cost", unless(approval.estimated_cost == 0, format!("{}, estimated", approval.estimated_cost))),
-        ("attempts", unless(approval.attempts <= 1, approval.attempts.to_string())),
-        ("decided", unless(approval.decision.is_none(), decided.join(", "))),
+        ("delay", if_some(approval.delay_ms > 0 && needs_approval, delay)),
+        ("cost", if_some(approval.estimated_cost > 0, format!("{}, estimated", approval.estimated_cost))),
+        ("attempts", if_some(approval.attempts > 1, approval.attempts.to_string())),
+        ("decided", decided.into_iter().flatten().collect::<Vec<_>>().join(", ")),
         ("message", approval.message.as_deref().unwrap_or_default().to_owned()),
         ("replaces", approval.supersedes.map(|id| id.to_string()).unwrap_or_default()),
     ]

@@ -37,18 +37,18 @@ pub(in crate::commands) const LEAVE: Choice = ("l", "[l]eave it waiting");
 /// Skips one of many requests.
 pub(super) const SKIP: Choice = ("k", "s[k]ip");
 
-/// The choices for a request: `session` if its caller has a session of its own, `full` if its arguments are cut.
-fn choices(session: bool, full: bool, skip: Choice) -> Vec<Choice> {
+/// The choices for a request, without the letters that do not apply to it.
+fn choices(without: &[Option<&str>], skip: Choice) -> Vec<Choice> {
     let all = [
-        (true, ("a", "[a]pprove once")),
-        (session, ("s", "for this [s]ession")),
-        (true, ("w", "al[w]ays")),
-        (true, ("e", "[e]dit")),
-        (true, ("d", "[d]eny")),
-        (full, ("f", "show in [f]ull")),
-        (true, skip),
+        ("a", "[a]pprove once"),
+        ("s", "for this [s]ession"),
+        ("w", "al[w]ays"),
+        ("e", "[e]dit"),
+        ("d", "[d]eny"),
+        ("f", "show in [f]ull"),
+        skip,
     ];
-    all.into_iter().filter(|(is_offered, _)| *is_offered).map(|(_, choice)| choice).collect()
+    all.into_iter().filter(|(letter, _)| !without.contains(&Some(letter))).collect()
 }
 
 /// Shows a request and asks until the user has decided or the request is over.
@@ -61,8 +61,9 @@ pub(in crate::commands) async fn prompt(
     let mut edited: Option<Box<RawValue>> = None;
     let mut is_cut = show(approval, None, false);
     loop {
-        let choices = choices(approval.session_grant, is_cut, skip);
-        let (letters, labels): (Vec<_>, Vec<_>) = choices.into_iter().unzip();
+        // A caller without a session of its own cannot have a grant for it.
+        let without = [(!approval.session_grant).then_some("s"), (!is_cut).then_some("f")];
+        let (letters, labels): (Vec<_>, Vec<_>) = choices(&without, skip).into_iter().unzip();
         input.flush()?;
         term::prompt(&format!("{}?", labels.join(", ")));
         let line = match answer(client, approval, input).await? {
@@ -200,15 +201,12 @@ mod tests {
 
     #[test]
     fn choices_depend_on_the_request() {
-        let labels = |session, full, skip| {
-            choices(session, full, skip).iter().map(|(_, label)| *label).collect::<Vec<_>>().join(", ")
+        let labels = |without, skip| {
+            choices(&[Some(without)], skip).iter().map(|(_, label)| *label).collect::<Vec<_>>().join(", ")
         };
+        assert_eq!(labels("f", SKIP), "[a]pprove once, for this [s]ession, al[w]ays, [e]dit, [d]eny, s[k]ip");
         assert_eq!(
-            labels(true, false, SKIP),
-            "[a]pprove once, for this [s]ession, al[w]ays, [e]dit, [d]eny, s[k]ip"
-        );
-        assert_eq!(
-            labels(false, true, LEAVE),
+            labels("s", LEAVE),
             "[a]pprove once, al[w]ays, [e]dit, [d]eny, show in [f]ull, [l]eave it waiting"
         );
     }

@@ -24,7 +24,7 @@ pub(super) const POLL_PAUSE: Duration = Duration::from_millis(250);
 /// Why waiting ended.
 pub(in crate::commands) enum WaitResult {
     /// The call is over.
-    Ended(CallResult),
+    Ended(Box<CallResult>),
     /// The call needs an approval again.
     NeedsApproval,
     /// The limit was reached.
@@ -68,7 +68,7 @@ pub(in crate::commands) async fn wait_for_call(
         match result.reply.state {
             Some(State::PendingApproval) if !limit.while_pending => return Ok(WaitResult::NeedsApproval),
             Some(state) if !state.is_over() => {}
-            _ => return Ok(WaitResult::Ended(result)),
+            _ => return Ok(WaitResult::Ended(Box::new(result))),
         }
         if remaining.is_some_and(|time| time.is_zero()) {
             return Ok(WaitResult::TimedOut);

@@ -1,6 +1,6 @@
 //! `gantry approvals watch`: prints requests and their changes; on a terminal, asks about each request.
 
-use super::decide::{self, DecisionResult};
+use super::decide::{DecisionResult, decide, print_conflict};
 use super::prompt::{self, PromptResult, prompt};
 use super::terminal::{Input, Typed};
 use super::{WAITING, format};
@@ -9,7 +9,7 @@ use crate::exit::Outcome;
 use crate::term;
 use gantry_core::State;
 use gantry_core::id::ApprovalId;
-use gantry_server::model::{Approval, Decision, List};
+use gantry_server::model::{Approval, List};
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
@@ -113,10 +113,24 @@ impl Watch<'_> {
     /// Asks about one request; false if the user wants to stop.
     async fn ask(&mut self, id: ApprovalId) -> anyhow::Result<bool> {
         let approval = super::get(self.client, id).await?;
-        while approval.state == State::PendingApproval {
+        if approval.state != State::PendingApproval {
+            return Ok(true);
+        }
+        loop {
             match prompt(self.client, &approval, &mut self.input, prompt::SKIP).await? {
-                PromptResult::Decided(decision) if !self.decide(&decision, id).await? => {}
-                PromptResult::Decided(_) | PromptResult::Skipped => break,
+                PromptResult::Decided(decision) => match decide(self.client, id, &decision).await? {
+                    DecisionResult::Accepted(approval) => {
+                        self.note(&approval);
+                        return Ok(true);
+                    }
+                    DecisionResult::Conflict(response) => {
+                        print_conflict(&response, false)?;
+                        return Ok(true);
+                    }
+                    // Nothing was decided, so the user is asked again.
+                    DecisionResult::Invalid(response) => drop(print_conflict(&response, false)?),
+                },
+                PromptResult::Skipped => return Ok(true),
                 PromptResult::Interrupted => return Ok(false),
                 PromptResult::Over(approval) => {
                     self.note(&approval);
@@ -126,20 +140,6 @@ impl Watch<'_> {
                 }
             }
         }
-        Ok(true)
-    }
-
-    /// Sends a decision; false if it is invalid, so that the user is asked again.
-    async fn decide(&mut self, decision: &Decision, id: ApprovalId) -> anyhow::Result<bool> {
-        match decide::decide(self.client, id, decision).await? {
-            DecisionResult::Accepted(approval) => self.note(&approval),
-            DecisionResult::Conflict(response) => drop(decide::print_conflict(&response, false)?),
-            DecisionResult::Invalid(response) => {
-                decide::print_conflict(&response, false)?;
-                return Ok(false);
-            }
-        }
-        Ok(true)
     }
 }
 
@@ -157,13 +157,17 @@ async fn next_refresh(client: &ApiClient, project: Option<&str>, is_idle: bool) 
 
 /// The state of a request on one line.
 fn line(approval: &Approval) -> String {
-    let message = || approval.message.as_deref().unwrap_or_default().to_owned();
-    let (time, text) = match approval.state {
-        State::PendingApproval => (None, format!("by {}: {}", format::requester(approval), approval.reason)),
-        State::ScheduledForExecution => (approval.decided_at, format::due(approval)),
-        _ => (approval.decided_at, format::decision(approval).unwrap_or_else(message)),
+    let is_pending = approval.state == State::PendingApproval;
+    let text = if is_pending {
+        format!("by {}: {}", format::requester(approval), approval.reason)
+    } else if approval.state == State::ScheduledForExecution {
+        format::due(approval)
+    } else {
+        let message = || approval.message.as_deref().unwrap_or_default().to_owned();
+        format::decision(approval).unwrap_or_else(message)
     };
-    let time = term::timestamp(time.unwrap_or(approval.created_at));
+    let decided = approval.decided_at.filter(|_| !is_pending);
+    let time = term::timestamp(decided.unwrap_or(approval.created_at));
     let state = format::state(approval.state);
     let line = format!("{time}  {state:9}  {}  {}  {text}", approval.id, approval.tool);
     term::sanitize(line.trim_end())

@@ -2,7 +2,7 @@
 
 use crate::cli::WaitArgs;
 use crate::client::ApiClient;
-use crate::commands::approvals::decide::{DecisionResult, decide, print_still_running};
+use crate::commands::approvals::decide::{DecisionResult, decide, print_conflict, print_still_running};
 use crate::commands::approvals::prompt::{LEAVE, PromptResult, prompt};
 use crate::commands::approvals::terminal::Input;
 use crate::commands::approvals::wait::{WaitLimit, WaitResult, wait_for_call};
@@ -18,7 +18,7 @@ use tokio::time::Instant;
 /// What became of a held call.
 pub(super) enum HeldOutcome {
     /// It is over.
-    Ended(CallResult),
+    Ended(Box<CallResult>),
     /// It waits on.
     StillHeld,
 }
@@ -71,13 +71,13 @@ async fn ask(client: &ApiClient, mut approval: Approval, input: &mut Input) -> a
                 PromptResult::Decided(decision) => match decide(client, approval.id, &decision).await? {
                     DecisionResult::Accepted(approval) => print_decision(&approval),
                     DecisionResult::Conflict(response) => {
-                        print_error(&response.error_message()?);
+                        print_conflict(&response, false)?;
                         if response.status == StatusCode::FORBIDDEN {
                             return Ok(leave(client, &approval, true));
                         }
                     }
                     DecisionResult::Invalid(response) => {
-                        print_error(&response.error_message()?);
+                        print_conflict(&response, false)?;
                         continue;
                     }
                 },
@@ -96,10 +96,14 @@ async fn ask(client: &ApiClient, mut approval: Approval, input: &mut Input) -> a
                 return Ok(HeldOutcome::StillHeld);
             }
         }
-        if let Some(again) = approvals::pending_request(client, &approval).await? {
-            term::eprint("What you approved has changed since you looked, so you are asked again.");
-            approval = again;
-        }
+        approval = match approvals::pending_request(client, &approval).await? {
+            Some(again) => {
+                term::eprint("What you approved has changed since you looked, so you are asked again.");
+                again
+            }
+            // The new request has been decided already.
+            None => approvals::get(client, approval.id).await?,
+        };
     }
 }
 
@@ -143,8 +147,4 @@ fn print_decision(approval: &Approval) {
     let due = format::due(approval);
     let due = if due.is_empty() { due } else { format!("; it {due}") };
     term::eprint(&term::sanitize(&format!("{decision}{due}")));
-}
-
-fn print_error(message: &str) {
-    term::eprint(&format!("error: {}", term::sanitize(message)));
 }
