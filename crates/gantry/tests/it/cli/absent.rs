@@ -162,7 +162,7 @@ fn obs_2_every_event_has_something_to_say() {
     any("tools_changed server=good", "good__grown_1");
     any("good → {", "");
     any("good ← {", "");
-    any("request_answered method=resources/read subject=gantry:good/faulty://text/none", "status=failed");
+    any("request_answered ", "method=resources/read subject=gantry:good/faulty://text/none status=failed");
     any("tool response ← good__grow", "status: ok");
     any("session_opened", "door=mcp");
     for line in ran.stdout.lines() {
