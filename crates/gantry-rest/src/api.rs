@@ -13,12 +13,12 @@ use super::load::{self, Stamps};
 use super::options::{ApiOptions, Credential, SpecPlace};
 use super::response::{self, RestCall, reading_end};
 use super::token::{TokenRequest, Tokens};
-use super::{NAMESPACE, provider_id, warn_about_cleartext};
+use super::{NAMESPACE, api_origin, warn_about_cleartext};
 use crate::openapi::{Import, ImportOptions, Operation};
 use arc_swap::ArcSwapOption;
 use gantry_core::digest::Digest;
 use gantry_core::tool::{Origin, ToolSpec};
-use gantry_core::{CallFailure, Effect, ErrorCode, Permit, Tool, ToolError, ToolKind};
+use gantry_core::{CallFailure, Effect, ErrorCode, Permit, Tool, ToolError};
 use gantry_egress::{FollowError, Followed, OutboundRequest};
 use gantry_provider::redact::Redactor;
 use gantry_provider::{BoxFuture, CallContext, Provider, ProviderStatus, RawOutput, task};
@@ -59,7 +59,7 @@ struct Shared {
     options: Arc<ApiOptions>,
     import_options: ImportOptions,
     client: Arc<RestClient>,
-    loaded: ArcSwapOption<Loaded>,
+    loaded: ArcSwapOption<ImportedApi>,
     last_read: LastRead,
     version: watch::Sender<u64>,
     tokens: Tokens,
@@ -69,22 +69,43 @@ struct Shared {
     set_up: Digest,
 }
 
-/// A document that was read.
+/// An API's document that was read and imported.
 #[derive(Debug)]
-struct Loaded {
-    import: Import,
+pub struct ImportedApi {
+    pub import: Import,
     /// In the order of the operations behind them.
-    tools: Vec<ToolSpec>,
+    pub tools: Vec<ToolSpec>,
     /// The files that it is made of, as they were when it was read; none if it is from the web.
     files: Stamps,
 }
 
-impl Loaded {
+impl ImportedApi {
+    /// Reads the document of an API and imports it.
+    ///
+    /// # Errors
+    /// Says why the document cannot be had, or cannot be used.
+    pub async fn read(
+        options: Arc<ApiOptions>,
+        import_options: ImportOptions,
+        client: &RestClient,
+    ) -> Result<Self, String> {
+        let (bundle, files) = load::read(&options.spec, client).await?;
+        load::blocking(move || {
+            let import = crate::openapi::import(&bundle, &import_options);
+            // Freed before memory for the tools is taken.
+            drop(bundle);
+            let tools = import.operations.iter().map(|operation| options.tool(operation)).collect();
+            Self { import, tools, files }
+        })
+        .await
+    }
+
     /// The operation of a tool, if its definition still has the fingerprint that was judged. Another order of members in
     /// the document keeps the fingerprint.
-    fn operation(&self, tool: &Tool) -> Option<&Operation> {
-        let mut pairs = self.tools.iter().zip(&self.import.operations);
-        let (spec, operation) = pairs.find(|(spec, _)| spec.name == tool.spec.name)?;
+    pub fn operation(&self, tool: &Tool) -> Option<&Operation> {
+        // The names have one prefix, so they are in the order of the operations.
+        let at = self.tools.binary_search_by(|spec| spec.name.cmp(&tool.spec.name)).ok()?;
+        let (spec, operation) = (self.tools.get(at)?, self.import.operations.get(at)?);
         let is_same =
             *spec == tool.spec || (spec.target == tool.spec.target && spec.fingerprint() == tool.fingerprint);
         is_same.then_some(operation)
@@ -106,11 +127,10 @@ impl Api {
         let mut secrets = Redactor::default();
         options.headers.iter().for_each(|(name, value)| secrets.add_header(name, value));
         options.auth.values().for_each(|credential| credential.add_to(&mut secrets));
-        let provider = provider_id(&options.id).into();
         let others = format!("{:?}{:?}", import_options.taken, client.private);
         let shared = Shared {
             set_up: Digest::of_parts(&[options.digest().to_string().as_bytes(), others.as_bytes()]),
-            origin: Origin { provider, namespace: NAMESPACE.into(), kind: ToolKind::Rest },
+            origin: api_origin(&options.id),
             options: Arc::new(options),
             import_options,
             client: Arc::clone(client),
@@ -203,16 +223,8 @@ impl Shared {
     }
 
     async fn read_once(&self) -> Result<(), String> {
-        let (bundle, files) = load::read(&self.options.spec, &self.client).await?;
-        let (import_options, options) = (self.import_options.clone(), Arc::clone(&self.options));
-        let importing = load::blocking(move || {
-            let import = crate::openapi::import(&bundle, &import_options);
-            // Freed before memory for the tools is taken.
-            drop(bundle);
-            let tools = import.operations.iter().map(|operation| options.tool(operation)).collect();
-            Loaded { import, tools, files }
-        });
-        let loaded = importing.await?;
+        let (options, import_options) = (Arc::clone(&self.options), self.import_options.clone());
+        let loaded = ImportedApi::read(options, import_options, &self.client).await?;
         self.log(&loaded.import);
         self.loaded.store(Some(Arc::new(loaded)));
         self.version.send_modify(|version| *version += 1);

@@ -47,7 +47,7 @@ pub(super) fn missing(import: &Import, options: &ApiOptions) -> Vec<String> {
     let needs = import.operations.iter().filter(is_closed).flat_map(|operation| &operation.security);
     let mut missing = Vec::new();
     for (name, _) in needs.flat_map(|need| &need.0).filter(|(name, _)| !has(name)) {
-        let is_usable = !matches!(import.schemes.get(name), Some(Scheme::Unsupported(_)));
+        let is_usable = !matches!(import.schemes.get(name), Some(Scheme::Unsupported { .. }));
         if is_usable && !missing.contains(name) {
             missing.push(name.clone());
         }

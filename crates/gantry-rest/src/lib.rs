@@ -21,12 +21,14 @@ mod template;
 mod token;
 mod tool_spec;
 
+pub use api::ImportedApi;
 pub use auth::fits;
 pub use client::RestClient;
-pub use load::{files, load};
+pub use load::files;
 pub use options::{ApiOptions, Credential, Inline, RestOptions, SpecPlace, StreamMode, Streaming};
 
 use api::Api;
+use gantry_core::tool::{Origin, ToolKind};
 use gantry_egress::Url;
 use gantry_egress::address_guard::is_loopback;
 use gantry_provider::Provider;
@@ -41,6 +43,12 @@ pub const NAMESPACE: &str = "rest";
 #[must_use]
 pub fn provider_id(api: &str) -> String {
     format!("openapi:{api}")
+}
+
+/// Where the tools of an API come from.
+#[must_use]
+pub fn api_origin(api: &str) -> Origin {
+    Origin { provider: provider_id(api).into(), namespace: NAMESPACE.into(), kind: ToolKind::Rest }
 }
 
 /// The providers of these services. Nothing is read or sent yet.

@@ -39,15 +39,8 @@ pub(super) async fn is_unchanged(files: Stamps) -> bool {
 }
 
 /// The document at a place, with those that it refers to. From the web only documents of the same origin are read, and
-/// of files only those below the folder of the first.
-///
-/// # Errors
-/// Says why it cannot be had, or cannot be used.
-pub async fn load(place: &SpecPlace, client: &RestClient) -> Result<Bundle, String> {
-    read(place, client).await.map(|(bundle, _)| bundle)
-}
-
-/// The same, and the files that it is made of, as they were before they were read; none if it is from the web.
+/// of files only those below the folder of the first. With it the files that it is made of, as they were before they were
+/// read; none if it is from the web.
 pub(super) async fn read(place: &SpecPlace, client: &RestClient) -> Result<(Bundle, Stamps), String> {
     match place {
         SpecPlace::File(path) => {

@@ -1,4 +1,4 @@
-//! Which operations of an API become tools, and their definitions. Used by the provider and by `gantry openapi inspect`.
+//! Which operations of an API become tools, and their definitions.
 
 use super::NAMESPACE;
 use super::options::{ApiOptions, SpecPlace};
@@ -39,8 +39,7 @@ impl ApiOptions {
     }
 
     /// An operation as a tool.
-    #[must_use]
-    pub fn tool(&self, operation: &Operation) -> ToolSpec {
+    pub(super) fn tool(&self, operation: &Operation) -> ToolSpec {
         let name = format!("{}{}", self.prefix(), operation.name);
         ToolSpec {
             annotations: annotations(operation.method, self.effect(operation, &name)),

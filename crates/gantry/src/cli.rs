@@ -1,48 +1,60 @@
-//! The command line as the person types it.
+//! The command line: every command and option, as clap types.
 
 mod actions;
 mod approvals;
+mod keys;
 mod openapi;
 mod policy;
 
 pub(crate) use actions::{
-    Accept, AddServer, AgentsAction, Audit, LookAtLock, NamedServer, ServersAction, Switch,
+    Accept, AddServer, AgentsAction, AuditAction, LockAction, NamedServer, ServersAction, Switch,
 };
-pub(crate) use approvals::{
-    ApprovalsAction, Approve, CreateKey, Deny, Grants, KeysAction, ListApprovals, ListKeys, OneApproval,
-    RevokeGrant, Role, Scope, WatchApprovals,
-};
+pub(crate) use approvals::{ApprovalsAction, Approve, Deny, Grants, ListApprovals};
+pub(crate) use keys::{CreateKey, KeysAction, ListKeys};
 pub(crate) use openapi::{Inspect, OpenapiAction};
 pub(crate) use policy::{PolicyAction, Replay, TestPolicy};
 
 use crate::config::MAIN_PROJECT;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
+use gantry_core::Priority;
+use serde::de::DeserializeOwned;
+use serde::de::value::{Error as ValueError, StringDeserializer};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// The heading of the options that every command has, so that they follow its own.
 const GLOBAL: &str = "Global options";
 
-/// The one door between AI agents and everything they can do.
+const PRIORITIES: [(&str, &str); 3] = [
+    ("low", "After all other calls of the queue"),
+    ("normal", "In the order of the calls"),
+    ("high", "Before all other calls of the queue"),
+];
+
+/// A governed gateway between AI agents and their tools.
 ///
-/// Gantry gives agents tools through one governed pipeline: resolved, authorised, approved by a person where that is
-/// due, cached, queued, executed under limits, shaped and recorded. Without a configuration file it runs on defaults:
-/// the working folder is the workspace, and the built-in file tools are on.
+/// Gantry gives agents tools through one pipeline. Each call is resolved, authorised, approved by a person where a rule
+/// asks for it, cached, queued, executed under limits, and recorded. Without a configuration file Gantry runs on
+/// defaults: the working folder is the workspace, and the built-in file tools are on.
 #[derive(Debug, Parser)]
 #[command(name = "gantry", version, propagate_version = true, max_term_width = 100)]
 #[command(
     after_help = "Examples:\n  gantry serve\n  gantry tools\n  gantry call read_file '{\"path\": \"README.md\"}'\n  gantry audit --since 1h"
 )]
 pub(crate) struct Cli {
-    // The variables are read with the configuration, where an empty one counts as unset and errors name it.
+    // The environment variables are read with the configuration, where an empty one counts as unset and errors name it.
     /// Configuration file [default: gantry.yaml, .json or .toml in the working folder] [env: GANTRY_CONFIG]
     #[arg(long, short, global = true, value_name = "FILE", help_heading = GLOBAL)]
     pub(crate) config: Option<PathBuf>,
     /// Data folder [default: .gantry beside the configuration] [env: GANTRY_DATA]
     #[arg(long, global = true, value_name = "FOLDER", help_heading = GLOBAL)]
     pub(crate) data: Option<PathBuf>,
-    /// Say more: -v tells every call, -vv everything
+    /// Print data as JSON instead of text
+    #[arg(long, global = true, help_heading = GLOBAL)]
+    pub(crate) json: bool,
+    /// Log more: -v logs every call, -vv everything
     #[arg(long, short, global = true, action = clap::ArgAction::Count, help_heading = GLOBAL)]
     pub(crate) verbose: u8,
     #[command(subcommand)]
@@ -60,11 +72,11 @@ pub(crate) enum Command {
     /// Speak MCP on standard input and output, for a client that starts Gantry itself
     Mcp {
         #[command(flatten)]
-        who: Who,
+        caller: CallerArgs,
     },
     /// Call a tool and print its result
     #[command(
-        long_about = "Call a tool and print its result. A call that needs a person's approval is put to you on a terminal; elsewhere it is left waiting, and the answer says how to approve it. A call that has to wait for its time is waited for.",
+        long_about = "Call a tool and print its result. If the call needs an approval, Gantry asks you on a terminal; elsewhere the call is left waiting, and the error says how to approve it. If the call is delayed, the command waits for it.",
         after_help = "Examples:\n  gantry call list_directory '{\"path\": \".\"}'\n  gantry call write_file @arguments.json --yes\n  echo '{\"path\": \"a.txt\"}' | gantry call read_file -\n  gantry call delete_file '{\"path\": \"a.txt\"}' --wait=600"
     )]
     Call(Call),
@@ -74,18 +86,15 @@ pub(crate) enum Command {
     )]
     Tools {
         #[command(flatten)]
-        who: Who,
-        /// How to print them
+        caller: CallerArgs,
+        /// Output format; --json is the same as --format json
         #[arg(long, value_enum, default_value_t = Format::Table)]
         format: Format,
-        /// The same as --format json
-        #[arg(long)]
-        json: bool,
     },
-    /// Decide about calls that wait for a person; list, show, approve, deny, watch them
+    /// List calls that wait for an approval; show, approve, deny or watch them
     #[command(
         args_conflicts_with_subcommands = true,
-        long_about = "Decide about calls that wait for a person; list, show, approve, deny, watch them. A yes is for one exact call and is used once; with --session or --always it is a grant for later calls of the tool too. Without a command it lists what waits.",
+        long_about = "List calls that wait for an approval or for their scheduled time; show, approve, deny or watch them. An approval is for one exact call and is used once; with --session or --always it also grants later calls of the tool.",
         after_help = "Examples:\n  gantry approvals\n  gantry approvals show 3f9c21\n  gantry approvals approve 3f9c21\n  gantry approvals deny 3f9c21 --reason \"not on a Friday\"\n  gantry approvals watch"
     )]
     Approvals {
@@ -94,60 +103,51 @@ pub(crate) enum Command {
         #[command(flatten)]
         list: ListApprovals,
     },
-    /// Show the MCP servers and how they are doing, add, remove or restart one
+    /// List the MCP servers and their state; add, remove or restart one
     #[command(args_conflicts_with_subcommands = true)]
     Servers {
         #[command(subcommand)]
         action: Option<ServersAction>,
         #[command(flatten)]
-        of: OfProject,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
+        list: ProjectFilter,
     },
-    /// Show the agents, all about one, or make one the active agent of its project
+    /// List the agents, show one, or switch the active agent of a project
     #[command(
         args_conflicts_with_subcommands = true,
-        long_about = "Show the agents, all about one, or make one the active agent of its project. While an agent is active, callers who name none are callers of that agent, and it has its servers for itself.",
+        long_about = "List the agents, show one, or switch the active agent of a project. While an agent is active, clients that name no agent act as that agent, and its MCP servers run for it alone.",
         after_help = "Examples:\n  gantry agents\n  gantry agents show researcher\n  gantry agents switch researcher\n  gantry agents switch --none --project other"
     )]
     Agents {
         #[command(subcommand)]
         action: Option<AgentsAction>,
         #[command(flatten)]
-        of: OfProject,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
+        list: ProjectFilter,
     },
-    /// Pin the definitions of the servers' tools in gantry.lock, compare them, accept changes
+    /// Pin the tool definitions of the MCP servers in gantry.lock; compare them, accept changes
     #[command(args_conflicts_with_subcommands = true)]
     Lock {
         #[command(subcommand)]
-        look: Option<LookAtLock>,
+        action: Option<LockAction>,
         #[command(flatten)]
-        place: InProject,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
+        project: ProjectArg,
     },
-    /// Show what happens: sessions, calls and other requests, servers, agents, the configuration
+    /// Show events: sessions, calls, MCP servers, agents, changes of the configuration
     #[command(
-        long_about = "Show what happens: sessions, calls and other requests, servers that come up or go down, tools that change, agents that become active step by step, changes of the configuration, and the messages of servers with traceMCP. Where no Gantry runs, the calls that are on record. Times are UTC.",
+        long_about = "Show events: sessions, calls and other requests, MCP servers that come up or go down, tools that change, each step of switching agents, changes of the configuration, and the messages of servers with traceMCP. Without a running server, show the recorded calls. Times are UTC.",
         after_help = "Examples:\n  gantry events --follow\n  gantry events --json | jq 'select(.type == \"server_down\")'"
     )]
     Events(Events),
-    /// Show or verify the audit trail
+    /// Show or verify the audit log
     #[command(args_conflicts_with_subcommands = true)]
     Audit {
         #[command(subcommand)]
-        verify: Option<Audit>,
+        action: Option<AuditAction>,
         #[command(flatten)]
         filter: Filter,
     },
-    /// Show runs and their operations
+    /// List runs, show one with its operations, or cancel it
     Runs(Runs),
-    /// Make, list and revoke the keys of agents, approvers and administrators
+    /// List, create and revoke API keys of agents, approvers and administrators
     #[command(
         args_conflicts_with_subcommands = true,
         after_help = "Examples:\n  gantry keys\n  gantry keys create --role approver --name ann\n  gantry keys revoke ann"
@@ -158,54 +158,61 @@ pub(crate) enum Command {
         #[command(flatten)]
         list: ListKeys,
     },
-    /// Test the policies against examples, one call, or what is on record
+    /// Test the policies against their examples, against one call, or against recorded calls
     Policy {
         #[command(subcommand)]
         action: PolicyAction,
     },
-    /// See what would become of an OpenAPI document: its tools, their names, what is skipped and why
+    /// Inspect an OpenAPI document: its tools, and which operations are skipped and why
     Openapi {
         #[command(subcommand)]
         action: OpenapiAction,
     },
-    /// Check the set-up, or explain a server, or why a tool is there or not
+    /// Check the whole setup, or explain one MCP server or tool
     #[command(
         after_help = "Examples:\n  gantry doctor\n  gantry doctor github__search_code --agent researcher\n  gantry doctor github --project other"
     )]
     Doctor(Doctor),
 }
 
-/// As whom.
+/// The agent and the project that a command acts for.
 #[derive(Debug, Args)]
-pub(crate) struct Who {
+pub(crate) struct CallerArgs {
     /// Act as this agent
     #[arg(long)]
     pub(crate) agent: Option<String>,
     #[command(flatten)]
-    pub(crate) place: InProject,
+    pub(crate) project: ProjectArg,
 }
 
-/// Where.
+/// The project that a command works in.
 #[derive(Debug, Clone, Default, Args)]
-pub(crate) struct InProject {
-    /// In this project [default: default]
+pub(crate) struct ProjectArg {
+    /// Work in this project [default: default]
     #[arg(long)]
     project: Option<String>,
 }
 
-impl InProject {
-    /// The project.
+impl ProjectArg {
+    /// The name of the project.
     pub(crate) fn name(&self) -> &str {
         self.project.as_deref().unwrap_or(MAIN_PROJECT)
     }
 }
 
-/// Of what.
+/// The project that a list is limited to.
 #[derive(Debug, Clone, Default, Args)]
-pub(crate) struct OfProject {
-    /// Only of this project [default: all]
+pub(crate) struct ProjectFilter {
+    /// List only this project [default: all]
     #[arg(long)]
     pub(crate) project: Option<String>,
+}
+
+impl ProjectFilter {
+    /// The name of the project, if there is one.
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.project.as_deref()
+    }
 }
 
 #[derive(Debug, Args)]
@@ -216,33 +223,30 @@ pub(crate) struct Call {
     #[arg(default_value = "{}")]
     pub(crate) arguments: String,
     #[command(flatten)]
-    pub(crate) who: Who,
-    /// Print the whole reply as JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// Say yes to whatever the call asks; recorded as your approval
+    pub(crate) caller: CallerArgs,
+    /// Approve the call in advance if it needs an approval; recorded as your approval
     #[arg(long, short)]
     pub(crate) yes: bool,
-    /// Repeating a call under the same key gives the first result and runs nothing
+    /// Repeating a call under the same key returns the first result and runs nothing
     #[arg(long, value_name = "KEY")]
     pub(crate) idempotency_key: Option<String>,
-    /// How urgent it is where calls have to wait
-    #[arg(long, value_enum, default_value_t = Priority::Normal)]
+    /// Priority where calls have to queue
+    #[arg(long, default_value = "normal", value_parser = choice::<Priority>(&PRIORITIES))]
     pub(crate) priority: Priority,
-    /// Give up after so many milliseconds, if that is sooner than the configured limit
+    /// Time limit in milliseconds, if it is below the configured one
     #[arg(long, value_name = "MS")]
     pub(crate) timeout: Option<u64>,
     #[command(flatten)]
-    pub(crate) patience: Patience,
+    pub(crate) wait: WaitArgs,
 }
 
 /// What to do while a call is held.
 #[derive(Debug, Clone, Copy, Args)]
-pub(crate) struct Patience {
-    /// If it needs an approval, wait until somebody decides, so many seconds at most [default: for as long as it takes]
+pub(crate) struct WaitArgs {
+    /// If it needs an approval, wait for the decision, for so many seconds at most [default: no limit]
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true)]
     pub(crate) wait: Option<Option<u64>>,
-    /// If it has to wait, do not wait with it; ask nothing
+    /// Return at once if the call needs an approval or is delayed; do not ask
     #[arg(long, conflicts_with = "wait")]
     pub(crate) no_wait: bool,
 }
@@ -252,30 +256,24 @@ pub(crate) struct Doctor {
     /// The tool or the MCP server to explain
     #[arg(value_name = "TOOL|SERVER")]
     pub(crate) what: Option<String>,
-    /// The agent to explain a tool for
+    /// Explain the tool for this agent
     #[arg(long)]
     pub(crate) agent: Option<String>,
-    /// How far below the first agent it is, as one that another agent spawned
+    /// Levels of agents above it, for an agent that another agent started
     #[arg(long, value_name = "LEVELS", default_value_t = 0)]
     pub(crate) depth: u32,
-    /// Only this project [default: all; of a tool or server to explain, default]
+    /// Only this project [default: all; for a tool or server, default]
     #[arg(long)]
     pub(crate) project: Option<String>,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Events {
-    /// Stay and show what happens next
+    /// Keep running and show new events; with --json, each event is one line
     #[arg(long, short)]
     pub(crate) follow: bool,
     #[command(flatten)]
-    pub(crate) of: OfProject,
-    /// Print each event as a line of JSON
-    #[arg(long)]
-    pub(crate) json: bool,
+    pub(crate) project: ProjectFilter,
 }
 
 #[derive(Debug, Args)]
@@ -286,20 +284,10 @@ pub(crate) struct Runs {
     #[arg(long, requires = "id")]
     pub(crate) cancel: bool,
     #[command(flatten)]
-    pub(crate) of: OfProject,
-    /// How many to list
+    pub(crate) project: ProjectFilter,
+    /// List at most so many
     #[arg(long, default_value_t = 20)]
     pub(crate) limit: u32,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(crate) enum Priority {
-    Low,
-    Normal,
-    High,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -319,38 +307,45 @@ pub(crate) enum Format {
 
 #[derive(Debug, Args)]
 pub(crate) struct Filter {
-    /// Begun after this: 2026-11-15T09:00:00Z, or back from now: 15m, 2h, 7d
+    /// Only calls that began after this: 2026-11-15T09:00:00Z, or back from now: 15m, 2h, 7d
     #[arg(long, value_name = "TIME")]
     pub(crate) since: Option<String>,
-    /// Begun before this
+    /// Only calls that began before this
     #[arg(long, value_name = "TIME")]
     pub(crate) until: Option<String>,
-    /// Of this tool
+    /// Only calls of this tool
     #[arg(long)]
     pub(crate) tool: Option<String>,
-    /// In this state, such as OUTCOME_UNKNOWN
+    /// Only calls in this state, such as OUTCOME_UNKNOWN
     #[arg(long)]
     pub(crate) state: Option<String>,
     #[command(flatten)]
-    pub(crate) of: OfProject,
-    /// How many at most
+    pub(crate) project: ProjectFilter,
+    /// List at most so many
     #[arg(long, default_value_t = 50)]
     pub(crate) limit: u32,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
-/// Reads the command line.
+/// Parses an option into a type of another crate: the words that its `Deserialize` accepts, each with its help.
+fn choice<T>(words: &[(&'static str, &'static str)]) -> impl TypedValueParser<Value = T>
+where
+    T: DeserializeOwned + Clone + Send + Sync + 'static,
+{
+    let values = words.iter().map(|(word, help)| PossibleValue::new(*word).help(*help));
+    let parser = PossibleValuesParser::new(values.collect::<Vec<_>>());
+    parser.try_map(|word| T::deserialize(StringDeserializer::<ValueError>::new(word)))
+}
+
+/// Parses the command line.
 pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
     Cli::try_parse_from(args).map_err(|mut error| {
-        // The commonest mistake: a program without the -- that keeps its options from being read as Gantry's.
+        // A frequent mistake: no `--` before the program, so that its options are read as Gantry's.
         let stray = error.get(ContextKind::InvalidArg).map(ToString::to_string);
         let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
         if let Some(program) = stray.filter(|word| !word.starts_with('-') && usage.contains("servers add")) {
             let tip = format!(
                 "write -- before the program: gantry servers add <ID> -- {} …",
-                crate::output::clean(&program)
+                crate::term::sanitize(&program)
             );
             error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
         }

@@ -1,17 +1,17 @@
-//! The program: command line, configuration, wiring, exit codes.
+//! The program: command line, configuration, start-up, exit codes.
 //!
-//! It is a library so that a test Gantry can be the same program with one more provider; `main.rs` is two lines.
+//! It is a library, so that a Gantry for tests is the same program with one more provider.
 
 mod cli;
-mod cmd;
+mod client;
+mod commands;
 pub mod config;
-mod desk;
+mod data_dir;
 mod exit;
-mod folder;
 mod log;
-mod output;
-mod reload;
 mod signals;
+mod term;
+mod watch_config;
 mod wiring;
 
 pub use cli::reference as cli_reference;
@@ -37,13 +37,13 @@ pub struct Extra {
 #[must_use]
 pub fn run(args: impl IntoIterator<Item = OsString>, extra: Extra) -> ExitCode {
     let args: Vec<OsString> = args.into_iter().collect();
-    // Programs run under a guard, which is this executable again; it must be one before there is any thread.
+    // The process guard of programs is this executable too; it must start before any thread exists.
     if let Some(code) = gantry_sandbox::guard_main(args.iter().cloned()) {
         return code;
     }
     let cli = match cli::parse(args) {
         Ok(cli) => cli,
-        Err(error) => return exit::usage(&error),
+        Err(error) => return exit::clap_answer(&error),
     };
     log::start(&cli);
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
@@ -51,12 +51,12 @@ pub fn run(args: impl IntoIterator<Item = OsString>, extra: Extra) -> ExitCode {
         Err(error) => return exit::code(Err(anyhow::Error::new(error).context("cannot start"))),
     };
     let done = runtime.block_on(async {
-        let done = cmd::dispatch(cli, extra).await;
-        // What jobs have left in the workspace goes with the last of them.
+        let done = commands::dispatch(cli, extra).await;
+        // The last job removes what jobs have left in the workspace.
         gantry_sandbox::jail::wait_idle().await;
         done
     });
-    // Reading standard input blocks a thread that cannot be stopped; do not wait for it.
+    // A thread that reads standard input cannot be stopped; do not wait for it.
     runtime.shutdown_background();
     exit::code(done)
 }

@@ -1,4 +1,4 @@
-//! Log lines as people read them: `[VRB] tool request → …` on standard error.
+//! The log: plain lines such as `[VRB] tool request → …` on standard error.
 
 use crate::cli::{Cli, Command};
 use std::fmt;
@@ -11,16 +11,16 @@ use tracing_subscriber::registry::LookupSpan;
 /// Starts logging.
 pub(crate) fn start(cli: &Cli) {
     let filter = EnvFilter::try_from_env("GANTRY_LOG").unwrap_or_else(|_| EnvFilter::new(level(cli)));
-    // A line that cannot be written is lost. To complain about that on standard error as well would be a panic, and to
-    // log the panic another one: a log on a full disk must not end the server.
+    // A line that cannot be written is dropped. Reporting it on standard error would panic, and logging that panic would
+    // panic again: a log on a full disk must not end the server.
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
         .log_internal_errors(false)
-        .event_format(Words);
+        .event_format(PlainFormat);
     // A second start in one process keeps the first log.
     tracing::subscriber::set_global_default(subscriber.finish()).ok();
-    // A panic is a mistake of ours; whoever runs the program gets one line of it, and the call that met it a fault.
+    // A panic is a bug of Gantry: the log gets one line, and the call that met it an error.
     std::panic::set_hook(Box::new(|panic| {
         let place = panic.location().map(ToString::to_string).unwrap_or_default();
         let what = panic.payload_as_str().unwrap_or("no message");
@@ -28,27 +28,28 @@ pub(crate) fn start(cli: &Cli) {
     }));
 }
 
-/// What is logged unless somebody says otherwise. A server tells what it does; a command speaks up when something is
-/// wrong, and those that show what is configured also say what in the configuration has no effect.
+/// The default filter. The server logs what it does, a command only errors. Commands that show the configuration also log
+/// its warnings.
 fn level(cli: &Cli) -> &'static str {
     match (cli.verbose, &cli.command) {
         (0, Command::Serve { .. }) => "info",
-        // Nobody but its client sees what it does, and only here is said why a tool is missing.
+        // There is no other place that says why a tool is missing.
         (0, Command::Mcp { .. }) => "warn",
-        // The warnings of the configuration come from there. The whole examination lists them itself.
-        (0, Command::Agents { .. } | Command::Tools { .. }) => OF_THE_CONFIGURATION,
-        (0, Command::Doctor(asked)) if asked.what.is_some() => OF_THE_CONFIGURATION,
+        (0, Command::Agents { .. } | Command::Tools { .. }) => CONFIG_WARNINGS,
+        // Without an argument, doctor lists the warnings among its findings.
+        (0, Command::Doctor(doctor)) if doctor.what.is_some() => CONFIG_WARNINGS,
         (0, _) => "error",
         (1, _) => "gantry=debug,gantry_runtime=debug,gantry_server=debug,info",
         (_, _) => "debug",
     }
 }
 
-const OF_THE_CONFIGURATION: &str = "error,gantry::desk=warn";
+/// `CommandContext` logs the warnings of the configuration under this target.
+const CONFIG_WARNINGS: &str = "error,gantry::config=warn";
 
-struct Words;
+struct PlainFormat;
 
-impl<S, N> FormatEvent<S, N> for Words
+impl<S, N> FormatEvent<S, N> for PlainFormat
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
     N: for<'a> FormatFields<'a> + 'static,
@@ -79,19 +80,14 @@ mod tests {
     }
 
     #[test]
-    fn commands_that_show_what_is_configured_say_what_has_no_effect() {
+    fn commands_that_show_the_configuration_log_its_warnings() {
         for arguments in [&["agents"][..], &["tools", "--json"], &["doctor", "read_file"]] {
-            assert_eq!(of(arguments), OF_THE_CONFIGURATION, "{arguments:?}");
+            assert_eq!(of(arguments), CONFIG_WARNINGS, "{arguments:?}");
         }
         assert_eq!(of(&["doctor"]), "error", "it lists them among its findings");
         assert_eq!(of(&["call", "read_file"]), "error");
         assert_eq!(of(&["mcp"]), "warn");
         assert_eq!(of(&["serve"]), "info");
         assert!(of(&["-v", "mcp"]).contains("debug"));
-    }
-
-    #[test]
-    fn the_warnings_of_the_configuration_come_from_where_the_filter_looks_for_them() {
-        assert_eq!(std::any::type_name::<crate::desk::Setup>(), "gantry::desk::Setup");
     }
 }

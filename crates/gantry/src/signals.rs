@@ -1,33 +1,29 @@
-//! The signals that ask Gantry to stop: the first one stops it in good order, another one at once.
+//! SIGINT and SIGTERM: the first one stops Gantry in good order, the next one kills it.
 
 use anyhow::Context as _;
 use rustix::process::{getpid, kill_process};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// What a shell adds to the number of the signal that has ended a program.
-const ENDED_BY: u8 = 128;
+/// What shells add to the number of the signal that ended a program.
+const EXIT_CODE_BASE: u8 = 128;
 
-/// A signal that asks Gantry to stop.
+/// A signal that stops Gantry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum StopSignal {
     /// SIGINT, which Ctrl-C sends.
     Interrupt,
     /// SIGTERM.
     Terminate,
 }
 
-impl Asked {
-    /// The exit code of a program that has stopped for it.
+impl StopSignal {
+    /// The exit code of a program that this signal stopped.
     pub(crate) fn exit_code(self) -> u8 {
-        ENDED_BY
-            + match self {
-                Self::Interrupt => 2,
-                Self::Terminate => 15,
-            }
+        EXIT_CODE_BASE + if self == Self::Interrupt { 2 } else { 15 }
     }
 }
 
-/// Listens for them.
+/// Receives the signals.
 #[derive(Debug)]
 pub(crate) struct Signals {
     interrupt: Signal,
@@ -35,32 +31,32 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// Begins to listen. From here on they do not end the process by themselves.
+    /// Starts to receive; from here on the signals do not end the process by themselves.
     pub(crate) fn listen() -> anyhow::Result<Self> {
         let listen = |kind| signal(kind).context("cannot listen for signals");
         Ok(Self { interrupt: listen(SignalKind::interrupt())?, terminate: listen(SignalKind::terminate())? })
     }
 
-    /// Waits for one of them.
-    pub(crate) async fn asked(&mut self) -> Asked {
+    /// Waits for the next signal.
+    pub(crate) async fn recv(&mut self) -> StopSignal {
         tokio::select! {
-            _ = self.interrupt.recv() => Asked::Interrupt,
-            _ = self.terminate.recv() => Asked::Terminate,
+            _ = self.interrupt.recv() => StopSignal::Interrupt,
+            _ = self.terminate.recv() => StopSignal::Terminate,
         }
     }
 
-    /// Waits for SIGTERM, where Ctrl-C means something else.
-    pub(crate) async fn terminated(&mut self) -> Asked {
+    /// Waits for SIGTERM, where Ctrl-C has another meaning.
+    pub(crate) async fn recv_terminate(&mut self) -> StopSignal {
         self.terminate.recv().await;
-        Asked::Terminate
+        StopSignal::Terminate
     }
 
-    /// Lets the next one end the process at once.
-    pub(crate) fn end_at_once(self) {
-        // What was pressed before does not count.
+    /// Lets the next signal kill the process.
+    pub(crate) fn kill_on_next_signal(self) {
+        // Signals that came before do not count.
         let mut signals = Self::listen().unwrap_or(self);
         tokio::spawn(async move {
-            signals.asked().await;
+            signals.recv().await;
             kill_process(getpid(), rustix::process::Signal::KILL).ok();
         });
     }

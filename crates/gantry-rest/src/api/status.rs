@@ -1,6 +1,6 @@
 //! How an API is doing: whether its document could be read, and what became of it.
 
-use super::{Api, Loaded, Shared};
+use super::{Api, ImportedApi, Shared};
 use crate::auth;
 use arc_swap::ArcSwapOption;
 use gantry_provider::clock::{Timestamp, now_us};
@@ -54,7 +54,7 @@ impl Api {
         }
     }
 
-    fn import_status(&self, loaded: &Loaded) -> ImportStatus {
+    fn import_status(&self, loaded: &ImportedApi) -> ImportStatus {
         let import = &loaded.import;
         ImportStatus {
             operations: import.total,

@@ -79,7 +79,7 @@ pub struct Import {
 }
 
 /// An operation that cannot be a tool.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct SkippedOperation {
     /// The method in capitals.
     pub method: String,

@@ -1,254 +1,128 @@
-//! The arguments of `gantry approvals` and `gantry keys`.
+//! The arguments of `gantry approvals`.
 
-use super::OfProject;
-use clap::{Args, Subcommand, ValueEnum};
+use super::{ProjectFilter, choice};
+use clap::{Args, Subcommand};
+use gantry_runtime::ledger::Scope as GrantScope;
+
+const SCOPES: [(&str, &str); 3] = [
+    ("once", "For this call"),
+    ("session", "Also for calls of this tool until the session ends"),
+    ("always", "Also for calls of this tool until the grant is revoked"),
+];
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ApprovalsAction {
-    /// List the calls that wait, as without a command
+    #[command(hide = true)]
     List(ListApprovals),
-    /// Show all about one request: its exact arguments, why it is asked, what was decided
+    /// Show one request: its exact arguments, why it needs an approval, what was decided
     Show(OneApproval),
-    /// Say yes: the call runs, once
+    /// Approve a call: it runs once
     #[command(
-        long_about = "Say yes: the call runs, once, exactly as it was asked or with the arguments that you give instead. Where no Gantry runs, the call runs in this process, which waits until it has ended.",
+        long_about = "Approve a call: it runs once, exactly as it was requested or with the arguments that you give instead. Without a running server, the call runs in this process, which waits until it has ended.",
         after_help = "Examples:\n  gantry approvals approve 3f9c21\n  gantry approvals approve 3f9c21 --session\n  gantry approvals approve 3f9c21 --args '{\"path\": \"copy.txt\"}' --reason \"not the original\""
     )]
     Approve(Approve),
-    /// Say no: the call does not run, and its caller is told why
+    /// Deny a call: it does not run, and its caller gets the reason
     #[command(after_help = "Examples:\n  gantry approvals deny 3f9c21 --reason \"that file is in use\"")]
     Deny(Deny),
-    /// Withdraw a call that waits for a person or for its time
+    /// Withdraw a call that waits for an approval or for its scheduled time
     Cancel(OneApproval),
-    /// Follow what is asked and decided; on a terminal, decide each request
+    /// Print new requests and decisions; on a terminal, ask you about each request
     #[command(
-        long_about = "Follow what is asked and decided: what waits now, then every new request and what becomes of it. On a terminal you are asked about each one. Ctrl-C ends it."
+        long_about = "Print what waits now, then each new request and each change of one. On a terminal, ask you about each request. With --json, each change is one line. Ctrl-C ends it."
     )]
-    Watch(WatchApprovals),
-    /// List the grants: who may call which tool without being asked about
+    Watch(ProjectFilter),
+    /// List the grants: calls that need no approval because of an earlier one
     Grants(Grants),
-    /// Take a grant back; calls are asked about again at once
+    /// Revoke a grant; such calls need an approval again at once
     Revoke(RevokeGrant),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ListApprovals {
-    /// Only in this state: waiting, scheduled, approved, running, done, failed, denied, expired, canceled, unknown
+    /// List only this state: waiting, scheduled, approved, running, done, failed, denied, expired, canceled, unknown
     #[arg(long, conflicts_with = "all")]
     pub(crate) state: Option<String>,
-    /// Also those that are over
+    /// Also list those that are over
     #[arg(long, short)]
     pub(crate) all: bool,
     #[command(flatten)]
-    pub(crate) of: OfProject,
-    /// How many at most
+    pub(crate) project: ProjectFilter,
+    /// List at most so many
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) limit: u32,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct OneApproval {
-    /// The request: its id, or at least 6 of the digits that it ends with
+    /// The id of the request, or at least its last 6 digits
     pub(crate) id: String,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
-#[expect(clippy::struct_excessive_bools, reason = "they are the options that a person types")]
+#[expect(clippy::struct_excessive_bools, reason = "they are independent options of the command line")]
 pub(crate) struct Approve {
-    /// The request: its id, or at least 6 of the digits that it ends with
+    /// The id of the request, or at least its last 6 digits
     pub(crate) id: String,
-    /// For this call only, as without an option
-    #[arg(long, group = "for_how_long")]
+    /// Only for this call; the default
+    #[arg(long, group = "duration")]
     pub(crate) once: bool,
-    /// Also for later calls of this tool by this caller until their session ends
-    #[arg(long, group = "for_how_long")]
+    /// Also for later calls of this tool by this caller until its session ends
+    #[arg(long, group = "duration")]
     pub(crate) session: bool,
-    /// Also for later calls of this tool by this caller until you revoke it or the tool changes
-    #[arg(long, group = "for_how_long")]
+    /// Also for later calls of this tool by this caller until the grant is revoked or the tool changes
+    #[arg(long, group = "duration")]
     pub(crate) always: bool,
-    /// For how long the yes holds, by name
-    #[arg(long, value_enum, group = "for_how_long")]
-    pub(crate) scope: Option<Scope>,
+    /// The same three choices by name
+    #[arg(long, group = "duration", value_parser = choice::<GrantScope>(&SCOPES))]
+    scope: Option<GrantScope>,
     /// Run it with these arguments instead, as JSON; @FILE reads them from a file, - from standard input
     #[arg(long, value_name = "JSON")]
     pub(crate) args: Option<String>,
-    /// Why, for the caller and the record
+    /// The reason, for the caller and the record
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: Option<String>,
-    /// Wait until the call has ended, also where the running Gantry runs it
+    /// Wait until the call has ended, also if the running server executes it
     #[arg(long, conflicts_with = "no_wait")]
     pub(crate) wait: bool,
     /// Do not wait until the call has ended
     #[arg(long)]
     pub(crate) no_wait: bool,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 impl Approve {
-    /// For how long the yes holds.
-    pub(crate) fn holds(&self) -> Scope {
+    /// What the approval is for besides this call.
+    pub(crate) fn scope(&self) -> GrantScope {
         match self.scope {
             Some(scope) => scope,
-            None if self.session => Scope::Session,
-            None if self.always => Scope::Always,
-            None => Scope::Once,
-        }
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Scope {
-    /// For this call
-    Once,
-    /// For calls of this tool until the session ends
-    Session,
-    /// For calls of this tool until it is revoked
-    Always,
-}
-
-impl Scope {
-    /// The word of the API.
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Once => "once",
-            Self::Session => "session",
-            Self::Always => "always",
+            None if self.session => GrantScope::Session,
+            None if self.always => GrantScope::Always,
+            None => GrantScope::Once,
         }
     }
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Deny {
-    /// The request: its id, or at least 6 of the digits that it ends with
+    /// The id of the request, or at least its last 6 digits
     pub(crate) id: String,
-    /// Why, for the caller and the record
+    /// The reason, for the caller and the record
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: Option<String>,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct WatchApprovals {
-    #[command(flatten)]
-    pub(crate) of: OfProject,
-    /// Print each change as a line of JSON, and ask nothing
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Grants {
-    /// Also those that were revoked
+    /// Also list revoked grants
     #[arg(long, short)]
     pub(crate) all: bool,
     #[command(flatten)]
-    pub(crate) of: OfProject,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
+    pub(crate) project: ProjectFilter,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct RevokeGrant {
-    /// The grant: its id, or at least 6 of the digits that it ends with
+    /// The id of the grant, or at least its last 6 digits
     #[arg(value_name = "GRANT_ID")]
     pub(crate) id: String,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum KeysAction {
-    /// Make a key. It is shown once; Gantry keeps only a digest of it
-    #[command(
-        after_help = "Examples:\n  gantry keys create --role agent --name ci --project other --expires 30d\n  gantry keys create --role approver --name ann --tools \"db__*\"\n  KEY=$(gantry keys create --role agent --agent researcher)"
-    )]
-    Create(CreateKey),
-    /// List the keys, as without a command; the keys themselves are not kept
-    List(ListKeys),
-    /// Revoke a key; it opens nothing any more from then on
-    Revoke {
-        /// The key's id or name
-        #[arg(value_name = "ID|NAME")]
-        key: String,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct CreateKey {
-    /// What its holder may do
-    #[arg(long, value_enum)]
-    pub(crate) role: Role,
-    /// What its holder is called in the record, and where rules name who may approve
-    #[arg(long)]
-    pub(crate) name: Option<String>,
-    /// Only in this project; repeatable [default: all]
-    #[arg(long, value_name = "PROJECT")]
-    pub(crate) project: Vec<String>,
-    /// Its holder always acts as this agent
-    #[arg(long)]
-    pub(crate) agent: Option<String>,
-    /// Its holder decides only about these tools; repeatable [default: all]
-    #[arg(long, value_name = "GLOB")]
-    pub(crate) tools: Vec<String>,
-    /// For how long it holds: 12h, 30d [default: until it is revoked]
-    #[arg(long, value_name = "TIME", value_parser = span)]
-    pub(crate) expires: Option<String>,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// A span of time as the API reads it.
-fn span(typed: &str) -> Result<String, &'static str> {
-    let count = typed.strip_suffix(['s', 'm', 'h', 'd']).and_then(|count| count.parse::<u32>().ok());
-    match count {
-        Some(1..) => Ok(typed.to_owned()),
-        Some(0) | None => Err("write a span such as 90m, 12h or 30d"),
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Role {
-    /// May list and call tools, and see its own calls
-    Agent,
-    /// May also decide about calls that wait
-    Approver,
-    /// May also see everything and change the configuration
-    Admin,
-}
-
-impl Role {
-    /// The word of the API.
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Agent => "agent",
-            Self::Approver => "approver",
-            Self::Admin => "admin",
-        }
-    }
-}
-
-#[derive(Debug, Default, Args)]
-pub(crate) struct ListKeys {
-    /// Also those that were revoked or have expired
-    #[arg(long, short)]
-    pub(crate) all: bool,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
 }

@@ -1,6 +1,6 @@
 //! The arguments of `gantry openapi`.
 
-use super::InProject;
+use super::ProjectArg;
 use clap::{Args, Subcommand};
 use gantry_core::pattern::Pattern;
 use gantry_egress::Url;
@@ -8,57 +8,51 @@ use gantry_rest::openapi::Method;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum OpenapiAction {
-    /// Show the tools that a document gives, what is skipped and why, and what the list costs a model
+    /// Show the tools of a document, the skipped operations with their reasons, and the tokens of the list of tools
     #[command(
-        long_about = "Show the tools that an OpenAPI document gives: their names, effects and tokens, which operations are skipped and why, and an entry for gantry.yaml. Nothing is called, and nothing but the document is read. Exit code 1 means that the document cannot be used; skipped operations do not change it.",
-        after_help = "Examples:\n  gantry openapi inspect petstore.yaml\n  gantry openapi inspect https://api.example.com/openapi.json --method get --tag pets\n  gantry openapi inspect petstore --tool list_pets\n  gantry openapi inspect petstore.yaml --json | jq '.skipped'"
+        long_about = "Show the tools of an OpenAPI document with their names, effects and tokens, the skipped operations with their reasons, and an entry for gantry.yaml. Only the document is read; no operation is called. Exit code 1 means that the document cannot be used; skipped operations do not change it.",
+        after_help = "Examples:\n  gantry openapi inspect petstore.yaml\n  gantry openapi inspect https://api.example.com/openapi.json --method get --tag pets\n  gantry openapi inspect petstore --skipped\n  gantry openapi inspect petstore.yaml --json | jq '.skipped'"
     )]
     Inspect(Box<Inspect>),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Inspect {
-    /// A file, an http:// or https:// address, or the id of an entry of openapiSpecs, whose choices then hold
+    /// A file, an http:// or https:// address, or an entry of openapiSpecs, whose options then apply
     pub(crate) spec: String,
-    /// Only operations with this method; may be repeated
+    /// Only operations with this method; repeatable
     #[arg(long = "method", value_name = "METHOD", value_parser = method)]
     pub(crate) methods: Vec<Method>,
-    /// Only operations with this tag; may be repeated
+    /// Only operations with this tag; repeatable
     #[arg(long = "tag", value_name = "TAG")]
     pub(crate) tags: Vec<String>,
-    /// Only these operations: a name, an operationId or METHOD /path, with globs; may be repeated
+    /// Only these operations: a name, an operationId or METHOD /path, with globs; repeatable
     #[arg(long, value_name = "PATTERN", value_parser = Pattern::parse)]
     pub(crate) include: Vec<Pattern>,
-    /// None of these operations; may be repeated
+    /// None of these operations; repeatable
     #[arg(long, value_name = "PATTERN", value_parser = Pattern::parse)]
     pub(crate) exclude: Vec<Pattern>,
-    /// Where the API is, instead of what the document says
+    /// The address of the API, instead of the servers of the document
     #[arg(long, value_name = "URL", value_parser = web_url)]
     pub(crate) base_url: Option<Url>,
-    /// The id that the names of the tools begin with [default: from the name of the document]
+    /// The id in the names of the tools [default: from the name of the document]
     #[arg(long, value_name = "ID", value_parser = id)]
     pub(crate) name: Option<String>,
-    /// Show all about one tool: what it takes, what it gives back, what a call would send
-    #[arg(long, value_name = "NAME", conflicts_with = "skipped")]
-    pub(crate) tool: Option<String>,
-    /// Show what is skipped, and nothing else
+    /// Show only the skipped operations, all of them
     #[arg(long)]
     pub(crate) skipped: bool,
     #[command(flatten)]
-    pub(crate) place: InProject,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
+    pub(crate) project: ProjectArg,
 }
 
 fn method(word: &str) -> Result<Method, String> {
     let known = || Method::ALL.map(Method::as_str).join(", ");
-    Method::parse(word).ok_or_else(|| format!("there are {}", known()))
+    Method::parse(word).ok_or_else(|| format!("the methods are {}", known()))
 }
 
 fn web_url(text: &str) -> Result<Url, String> {
     let url = Url::parse(text).ok().filter(|url| ["http", "https"].contains(&url.scheme()) && url.has_host());
-    url.ok_or_else(|| "write an http:// or https:// address".to_owned())
+    url.ok_or_else(|| "expected an http:// or https:// address".to_owned())
 }
 
 fn id(text: &str) -> Result<String, String> {

@@ -1,20 +1,21 @@
 //! The arguments of `gantry policy`.
 
-use super::OfProject;
-use clap::{Args, Subcommand, ValueEnum};
+use super::{ProjectFilter, choice, keys::ROLES};
+use clap::{Args, Subcommand};
+use gantry_core::Role;
 use std::path::PathBuf;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PolicyAction {
-    /// Hold every rule against its own examples, or say what would be decided about one call
+    /// Test every rule against its own examples, or predict the decision about one call
     #[command(
-        long_about = "Hold every rule of the configuration against its own examples; 1 is the exit code if one fails. With a tool, say what would be decided about a call of it: it would run (exit code 0), be held for a person, or be denied (exit code 1). Nothing is run, recorded or asked.",
+        long_about = "Test every rule of the configuration against its own examples; the exit code is 1 if one fails. With a tool, predict what would be decided about a call of it: it would run (exit code 0), need an approval, or be denied (exit code 1). Nothing is run or recorded.",
         after_help = "Examples:\n  gantry policy test\n  gantry policy test --config proposed.yaml\n  gantry policy test write_file '{\"path\": \"a.txt\", \"content\": \"\"}' --agent researcher"
     )]
     Test(TestPolicy),
-    /// Show which recorded calls would be held, denied or let through now
+    /// Show which recorded calls would be held, denied or allowed now
     #[command(
-        long_about = "Judge the calls on record by the policies and approvals of the configuration, and show those that would come to something else now: held for a person, denied, or let through. Nothing is run. Rules that look at arguments which are cut or masked in the record cannot be told, and own rules of tools that look at files are taken to say what they said.",
+        long_about = "Apply the policies and approval rules of the configuration to the recorded calls, and show the calls with another outcome: held for an approval, denied, or allowed. Nothing is run. Where a rule needs arguments that are cut or masked in the record, the outcome is unknown. Tools that look at files for their own approval rule are taken to decide as they did.",
         after_help = "Examples:\n  gantry policy replay --since 24h\n  gantry policy replay --since 7d --tool 'github__*'\n  gantry policy replay --under proposed.yaml"
     )]
     Replay(Replay),
@@ -22,65 +23,42 @@ pub(crate) enum PolicyAction {
 
 #[derive(Debug, Args)]
 pub(crate) struct TestPolicy {
-    /// The tool that would be called, by any of its names [default: test the examples of all rules]
+    /// The tool to call, by any of its names [default: test the examples of all rules]
     pub(crate) tool: Option<String>,
     /// Its arguments as JSON; @FILE reads them from a file, - from standard input
     #[arg(default_value = "{}")]
     pub(crate) arguments: String,
-    /// As this agent
+    /// Call it as this agent
     #[arg(long, requires = "tool")]
     pub(crate) agent: Option<String>,
-    /// Only this project [default: all; of a call, default]
+    /// Only this project [default: all; for a call, default]
     #[arg(long)]
     pub(crate) project: Option<String>,
-    /// Who would call: the name of a key, or person
+    /// The caller: the name of a key, or person
     #[arg(long, value_name = "NAME", default_value = "local", requires = "tool")]
     pub(crate) principal: String,
-    /// In which role
-    #[arg(long, value_enum, default_value_t = RoleWord::Agent, requires = "tool")]
-    pub(crate) role: RoleWord,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(crate) enum RoleWord {
-    Agent,
-    Approver,
-    Admin,
-}
-
-impl RoleWord {
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Agent => "agent",
-            Self::Approver => "approver",
-            Self::Admin => "admin",
-        }
-    }
+    /// The role of the caller
+    #[arg(long, default_value = "agent", value_parser = choice::<Role>(&ROLES), requires = "tool")]
+    pub(crate) role: Role,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Replay {
-    /// Begun after this: 2026-11-15T09:00:00Z, or back from now: 15m, 2h, 7d [default: all that is on record]
+    /// Only calls that began after this: 2026-11-15T09:00:00Z, or back from now: 15m, 2h, 7d [default: all]
     #[arg(long, value_name = "TIME")]
     pub(crate) since: Option<String>,
-    /// Begun before this
+    /// Only calls that began before this
     #[arg(long, value_name = "TIME")]
     pub(crate) until: Option<String>,
-    /// Of these tools: a name or a glob
+    /// Only calls of these tools: a name or a glob
     #[arg(long, value_name = "GLOB")]
     pub(crate) tool: Option<String>,
     #[command(flatten)]
-    pub(crate) of: OfProject,
-    /// Judge by this configuration instead of the one that holds here
+    pub(crate) project: ProjectFilter,
+    /// Apply this configuration instead of the present one
     #[arg(long, value_name = "FILE")]
     pub(crate) under: Option<PathBuf>,
-    /// How many to list at most; all are counted
+    /// List at most so many; all are counted
     #[arg(long, default_value_t = 100)]
     pub(crate) limit: usize,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
 }

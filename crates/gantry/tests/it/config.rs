@@ -162,7 +162,7 @@ fn keys_that_every_agent_may_have_and_gantry_does_not_use_yet_are_named_and_stop
         let doctor = home.run(["doctor", "--json"]).json();
         let unusual = |check: &Value| {
             let found = check["found"].as_str().unwrap_or_default();
-            check["health"] == "odd" && found.starts_with("gantry.yaml:4:") && found.contains(key)
+            check["severity"] == "warning" && found.starts_with("gantry.yaml:4:") && found.contains(key)
         };
         assert!(doctor.as_array().unwrap().iter().any(unusual), "{key}: {doctor}");
     }

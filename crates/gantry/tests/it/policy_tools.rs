@@ -131,8 +131,8 @@ fn apr_11_one_call_is_judged_and_nothing_is_run() {
     let ran = run(&home, &["test", "test__count", &count]);
     assert_eq!(
         ran.stdout,
-        "test__count would be held for a person\n  - by policy ask-counts\n  - because counting costs\n  - ann or person may \
-         decide\n  - it would wait 500 ms before it runs\n  - it is estimated to cost 7\n"
+        "test__count would need an approval\n  - by policy ask-counts\n  - because counting costs\n  - ann or person may \
+         decide\n  - it would wait 500 ms before it runs\n  - its estimated cost is 7\n"
     );
     assert_eq!(lines(&home, "c"), 0);
     assert_eq!(home.run(["audit", "--json"]).json(), json!([]), "and nothing is on record");
@@ -197,7 +197,7 @@ fn apr_11_replay_says_what_a_changed_policy_would_have_done() {
         (&json!(0), &json!(0), &json!(0), &json!([]))
     );
     assert_eq!(
-        (&same["calls"], &same["untold"]),
+        (&same["calls"], &same["undecidable"]),
         (&json!(7), &json!({})),
         "those that no policy had a say about do not count"
     );
@@ -222,12 +222,12 @@ policies:
             ["test__tick", "", "denied", "held", "policy ticks"],
         ]
     );
-    assert_eq!(found["untold"], json!({ "arguments were cut or masked in the ledger": 2 }));
+    assert_eq!(found["undecidable"], json!({ "arguments were cut or masked in the ledger": 2 }));
     let ran = run(&home, &["replay", "--under", "proposed.yaml"]);
     let last = ran.stdout.lines().last().unwrap();
     assert_eq!(
         last,
-        "1 of 7 calls would now be held, 2 denied, 1 let through; 2 cannot be told (arguments were cut or masked in the ledger)"
+        "1 of 7 calls would now be held, 2 denied, 1 let through; 2 cannot be predicted (arguments were cut or masked in the ledger)"
     );
     assert!(ran.stdout.starts_with("ID") && ran.stdout.contains("held by policy ticks"), "{ran:?}");
     assert!(!ran.stdout.contains("hunter2"), "{ran:?}");
@@ -249,7 +249,7 @@ fn apr_11_replay_looks_at_what_it_is_asked_for() {
     assert_eq!(count(&["--since", "1h"]), (7, 6));
     assert_eq!(count(&["--until", "1h"]), (0, 0));
     assert_eq!(count(&["--project", "default"]), (7, 6));
-    assert!(run(&home, &["replay", "--until", "1h"]).stderr.contains("No calls on record in "));
+    assert!(run(&home, &["replay", "--until", "1h"]).stderr.contains("No recorded call in "));
     assert_eq!(run(&home, &["replay", "--since", "yesterday"]).code, 2);
     assert_eq!(run(&home, &["replay", "--under", "none.yaml"]).code, 2);
     assert_eq!(
@@ -278,7 +278,7 @@ fn apr_11_own_rules_that_look_at_files_are_taken_to_say_what_they_said() {
     home.call("list_directory", &json!({ "path": "." }));
     let found = run(&home, &["replay", "--json"]).json();
     assert_eq!((&found["calls"], &found["items"]), (&json!(3), &json!([])));
-    assert_eq!(found["untold"], json!({ "the tool's own rule looks at the files": 1 }));
+    assert_eq!(found["undecidable"], json!({ "the tool's own rule looks at the files": 1 }));
     home.write("lifted.yaml", "approvals: { toolRules: { write_file: never } }\n");
     let found = run(&home, &["replay", "--under", "lifted.yaml", "--json"]).json();
     assert_eq!(differing(&found), [["write_file", "", "approved", "let through", ""]]);

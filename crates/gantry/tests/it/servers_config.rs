@@ -205,7 +205,7 @@ fn the_api_lets_agents_look_and_admins_change() {
         (Method::POST, "/api/v1/lock", r#"{"server":"b"}"#, 404, "there is no server"),
         (Method::POST, "/api/v1/lock", r#"{"tool":"b"}"#, 400, "needs"),
         (Method::POST, "/api/v1/lock", r#"{"tols":"b"}"#, 400, "unknown field"),
-        (Method::POST, "/api/v1/servers", "{}", 400, "needs \"id\""),
+        (Method::POST, "/api/v1/servers", "{}", 400, "missing field `id`"),
         (Method::POST, "/api/v1/servers", "[]", 400, "not a server"),
         (Method::POST, "/api/v1/servers", r#"{"id":"a","command":"x"}"#, 409, "already"),
         (Method::POST, "/api/v1/servers", r#"{"id":"b"}"#, 400, "mcpServers.b needs"),

@@ -15,7 +15,8 @@ const SCOPES: usize = 200;
 const WORD_BYTES: usize = 1000;
 
 /// Where an API key goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum KeyPlace {
     Query,
     Header,
@@ -23,18 +24,23 @@ pub enum KeyPlace {
 }
 
 /// One scheme of a document.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Scheme {
     /// A key under a name.
-    ApiKey { place: KeyPlace, name: String },
+    ApiKey {
+        #[serde(rename = "in")]
+        place: KeyPlace,
+        name: String,
+    },
     /// A user and a password.
     Basic,
     /// A token (`http` bearer, OpenID Connect, OAuth 2 flows that need a person).
     Bearer,
     /// OAuth 2 with client credentials; the address is absolute.
     ClientCredentials { token_url: Url, scopes: Vec<String> },
-    /// Gantry cannot send it; has the reason.
-    Unsupported(String),
+    /// Gantry cannot send it.
+    Unsupported { reason: String },
 }
 
 /// Schemes that are needed together, each with its scopes.
@@ -50,10 +56,14 @@ pub(crate) fn schemes(root: NodeRef<'_>, servers: &Servers<'_>) -> BTreeMap<Stri
     let named = all.into_iter().flat_map(NodeRef::members).filter(|(name, _)| !name.starts_with("x-"));
     named
         .map(|(name, node)| {
-            let scheme = node.resolved().map_or_else(Scheme::Unsupported, |node| scheme(node, root, servers));
+            let scheme = node.resolved().map_or_else(unsupported, |node| scheme(node, root, servers));
             (name.to_owned(), scheme)
         })
         .collect()
+}
+
+fn unsupported(reason: impl Into<String>) -> Scheme {
+    Scheme::Unsupported { reason: reason.into() }
 }
 
 fn scheme(node: NodeRef<'_>, root: NodeRef<'_>, servers: &Servers<'_>) -> Scheme {
@@ -63,31 +73,31 @@ fn scheme(node: NodeRef<'_>, root: NodeRef<'_>, servers: &Servers<'_>) -> Scheme
         "http" => match node.text("scheme").unwrap_or_default().to_ascii_lowercase().as_str() {
             "basic" => Scheme::Basic,
             "bearer" => Scheme::Bearer,
-            other => Scheme::Unsupported(format!("the http scheme {other:?} is not supported")),
+            other => unsupported(format!("the http scheme {other:?} is not supported")),
         },
         "oauth2" => client_credentials(node, root, servers).unwrap_or(Scheme::Bearer),
         "openIdConnect" => Scheme::Bearer,
-        "mutualTLS" => Scheme::Unsupported("certificates of clients are not supported".to_owned()),
-        other => Scheme::Unsupported(format!("the type {other:?} is not supported")),
+        "mutualTLS" => unsupported("certificates of clients are not supported"),
+        other => unsupported(format!("the type {other:?} is not supported")),
     }
 }
 
 fn api_key(node: NodeRef<'_>) -> Scheme {
     // As the documents of AWS have it.
     if node.text("x-amazon-apigateway-authtype") == Some("awsSigv4") {
-        return Scheme::Unsupported("requests have to be signed (AWS Signature Version 4)".to_owned());
+        return unsupported("requests have to be signed (AWS Signature Version 4)");
     }
     let Some(name) = node.text("name").filter(|name| !name.is_empty()) else {
-        return Scheme::Unsupported("the API key has no name".to_owned());
+        return unsupported("the API key has no name");
     };
     let place = match node.text("in").unwrap_or_default() {
         "query" => KeyPlace::Query,
         "header" => KeyPlace::Header,
         "cookie" => KeyPlace::Cookie,
-        other => return Scheme::Unsupported(format!("an API key in {other:?} is not supported")),
+        other => return unsupported(format!("an API key in {other:?} is not supported")),
     };
     if place == KeyPlace::Header && http::HeaderName::from_bytes(name.as_bytes()).is_err() {
-        return Scheme::Unsupported(format!("the API key goes into {name:?}, which is no name of a header"));
+        return unsupported(format!("the API key goes into {name:?}, which is no name of a header"));
     }
     Scheme::ApiKey { place, name: name.to_owned() }
 }
@@ -154,9 +164,10 @@ pub(crate) fn api_keys<'s>(
     needed
         .filter_map(|(scheme, _)| match schemes.get(scheme)? {
             Scheme::ApiKey { place, name } => Some((*place, name.as_str())),
-            Scheme::Basic | Scheme::Bearer | Scheme::ClientCredentials { .. } | Scheme::Unsupported(_) => {
-                None
-            }
+            Scheme::Basic
+            | Scheme::Bearer
+            | Scheme::ClientCredentials { .. }
+            | Scheme::Unsupported { .. } => None,
         })
         .collect()
 }

@@ -101,8 +101,8 @@ fn apr_6_an_approval_where_no_server_runs_executes_the_call_and_says_how_it_ende
     assert_eq!(ran.code, 0, "{ran:?}");
     assert_eq!(ran.json(), json!({ "counted": "once" }), "the result is the data: {ran:?}");
     let said: Vec<&str> = ran.stderr.lines().collect();
-    assert_eq!(said[0], format!("approved {id}: test__count runs now. Ctrl-C leaves it."), "{ran:?}");
-    assert!(said[1].starts_with("done: test__count ended well"), "{ran:?}");
+    assert_eq!(said[0], format!("approved {id}: test__count runs now. Ctrl-C stops waiting."), "{ran:?}");
+    assert!(said[1].starts_with("done: test__count succeeded"), "{ran:?}");
     assert_eq!(counted(&home), ["once"]);
     let over = item(&home, &id);
     assert_eq!((&over["state"], &over["decision"]["reason"]), (&json!("COMPLETED_SUCCESS"), &json!("fine")));
@@ -114,7 +114,7 @@ fn apr_6_an_approval_where_no_server_runs_executes_the_call_and_says_how_it_ende
         assert!(again.stderr.contains("already"), "{again:?}");
     }
     assert_eq!(counted(&home), ["once"]);
-    assert!(run(&home, &["approvals"]).stderr.contains("Nothing waits"));
+    assert!(run(&home, &["approvals"]).stderr.contains("No calls wait"));
     let all = run(&home, &["approvals", "--all"]);
     assert!(all.stdout.contains(&id) && all.stdout.contains("done"), "{all:?}");
 }

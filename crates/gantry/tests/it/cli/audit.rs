@@ -22,7 +22,7 @@ fn obs_3_the_audit_table_tells_who_called_what_and_how_it_ended() {
     let lines: Vec<_> = ran.stdout.lines().collect();
     assert_eq!(
         lines[0].split_whitespace().collect::<Vec<_>>(),
-        ["STARTED", "(UTC)", "TOOL", "WHO", "STATE", "MS", "ARGUMENTS"]
+        ["STARTED", "(UTC)", "TOOL", "CALLER", "STATE", "MS", "ARGUMENTS"]
     );
     assert_eq!(lines.len(), 4, "{}", ran.stdout);
     for (line, parts) in lines[1..].iter().zip([
@@ -97,7 +97,7 @@ fn obs_3_the_audit_log_proves_itself_whole() {
     let home = used();
     let ran = run(&home, &["audit", "verify"]);
     assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
-    assert!(ran.stdout.starts_with("The audit trail is whole: "), "{ran:?}");
+    assert!(ran.stdout.starts_with("The audit log is intact: "), "{ran:?}");
     let report = run(&home, &["audit", "verify", "--json"]).json();
     assert_eq!((&report["ok"], &report["firstBad"]), (&json!(true), &json!(null)));
     assert!(report["entries"].as_u64().unwrap() >= 3, "{report}");
@@ -187,7 +187,11 @@ fn obs_2_events_without_a_server_are_what_the_ledger_remembers() {
         "what waits has not finished"
     );
     let shown = run(&home, &["events"]).stdout;
-    assert!(shown.lines().nth(1).unwrap().contains("read_file failed FILE_NOT_FOUND"), "{shown}");
+    assert!(
+        shown.lines().nth(1).unwrap().contains("tool response ← read_file")
+            && shown.contains("FILE_NOT_FOUND"),
+        "{shown}"
+    );
     let follow = run(&home, &["events", "--follow"]);
     assert!(follow.code == 2 && follow.stderr.contains("gantry serve"), "{follow:?}");
 }
@@ -205,11 +209,11 @@ fn obs_2_following_events_shows_a_call_that_is_made_meanwhile() {
     let mut until = |what: &str| {
         lines.by_ref().map(|line| line.unwrap()).find(|line| line.contains(what)).expect("the event")
     };
-    assert!(until("tool_finished").contains("list_directory ok"));
+    assert!(until("tool response ← list_directory").contains("status: ok"));
     // By now it follows, so this one comes while it does.
     run(&home, &["call", "read_file", r#"{"path": "none"}"#]);
-    assert!(until("tool_started").contains(r#"read_file {"path":"none"}"#));
-    assert!(until("tool_finished").contains("read_file failed FILE_NOT_FOUND"));
+    assert!(until("tool request → read_file").contains(r#"{"path":"none"}"#));
+    assert!(until("tool response ← read_file").contains("status: failed"));
     let (code, _) = server.stop();
     assert_eq!(code, 0);
     assert!(following.wait().unwrap().code().is_some(), "it ends with the server");

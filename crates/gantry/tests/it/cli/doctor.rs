@@ -20,7 +20,7 @@ fn obs_4_a_healthy_set_up_is_all_ticks() {
     }
     let checks = run(&home, &["doctor", "--json"]).json();
     for check in checks.as_array().unwrap() {
-        assert_eq!(check["health"], "good", "{check}");
+        assert_eq!(check["severity"], "ok", "{check}");
         assert!(check["check"].is_string() && check["found"].is_string(), "{check}");
     }
 }
@@ -42,7 +42,7 @@ fn obs_4_a_broken_configuration_is_a_cross_with_its_line() {
     assert_eq!((ran.code, ran.stderr.as_str()), (1, ""));
     assert!(ran.stdout.starts_with("✗ configuration") && ran.stdout.contains("gantry.yaml:2:"), "{ran:?}");
     let checks = run(&home, &["doctor", "--json"]);
-    assert_eq!((checks.code, &checks.json()[0]["health"]), (1, &json!("bad")));
+    assert_eq!((checks.code, &checks.json()[0]["severity"]), (1, &json!("error")));
 }
 
 #[test]

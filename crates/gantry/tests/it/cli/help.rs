@@ -26,12 +26,12 @@ fn the_help_of_the_program_reads_well() {
     let ran = run(&TestDir::new(), &["--help"]);
     assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
     expect![[r#"
-        The one door between AI agents and everything they can do.
+        A governed gateway between AI agents and their tools.
 
-        Gantry gives agents tools through one governed pipeline: resolved, authorised, approved by a person
-        where that is due, cached, queued, executed under limits, shaped and recorded. Without a
-        configuration file it runs on defaults: the working folder is the workspace, and the built-in file
-        tools are on.
+        Gantry gives agents tools through one pipeline. Each call is resolved, authorised, approved by a
+        person where a rule asks for it, cached, queued, executed under limits, and recorded. Without a
+        configuration file Gantry runs on defaults: the working folder is the workspace, and the built-in
+        file tools are on.
 
         Usage: gantry [OPTIONS] <COMMAND>
 
@@ -40,19 +40,18 @@ fn the_help_of_the_program_reads_well() {
           mcp        Speak MCP on standard input and output, for a client that starts Gantry itself
           call       Call a tool and print its result
           tools      List the tools
-          approvals  Decide about calls that wait for a person; list, show, approve, deny, watch them
-          servers    Show the MCP servers and how they are doing, add, remove or restart one
-          agents     Show the agents, all about one, or make one the active agent of its project
-          lock       Pin the definitions of the servers' tools in gantry.lock, compare them, accept changes
-          events     Show what happens: sessions, calls and other requests, servers, agents, the
-                     configuration
-          audit      Show or verify the audit trail
-          runs       Show runs and their operations
-          keys       Make, list and revoke the keys of agents, approvers and administrators
-          policy     Test the policies against examples, one call, or what is on record
-          openapi    See what would become of an OpenAPI document: its tools, their names, what is skipped
-                     and why
-          doctor     Check the set-up, or explain a server, or why a tool is there or not
+          approvals  List calls that wait for an approval; show, approve, deny or watch them
+          servers    List the MCP servers and their state; add, remove or restart one
+          agents     List the agents, show one, or switch the active agent of a project
+          lock       Pin the tool definitions of the MCP servers in gantry.lock; compare them, accept
+                     changes
+          events     Show events: sessions, calls, MCP servers, agents, changes of the configuration
+          audit      Show or verify the audit log
+          runs       List runs, show one with its operations, or cancel it
+          keys       List, create and revoke API keys of agents, approvers and administrators
+          policy     Test the policies against their examples, against one call, or against recorded calls
+          openapi    Inspect an OpenAPI document: its tools, and which operations are skipped and why
+          doctor     Check the whole setup, or explain one MCP server or tool
           help       Print this message or the help of the given subcommand(s)
 
         Options:
@@ -70,8 +69,11 @@ fn the_help_of_the_program_reads_well() {
               --data <FOLDER>
                   Data folder [default: .gantry beside the configuration] [env: GANTRY_DATA]
 
+              --json
+                  Print data as JSON instead of text
+
           -v, --verbose...
-                  Say more: -v tells every call, -vv everything
+                  Log more: -v logs every call, -vv everything
 
         Examples:
           gantry serve

@@ -61,7 +61,7 @@ fn ups_13_a_server_that_was_never_pinned_is_missed_only_by_name() {
     home.write("gantry.lock", "{");
     let broken = run(&home, &["lock", "diff"]);
     assert_eq!(broken.code, 1, "{broken:?}");
-    assert!(broken.stderr.contains("gantry.lock cannot be read"), "{broken:?}");
+    assert!(broken.stderr.contains("gantry.lock pins tools and cannot be read"), "{broken:?}");
 }
 
 #[test]

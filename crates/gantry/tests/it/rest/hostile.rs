@@ -13,8 +13,8 @@ const MEMORY: u64 = 1 << 30;
 fn bounded(name: &str, text: &str) -> CommandOutput {
     let home = TestDir::new();
     home.write(name, text);
-    // A limit that the system keeps: what takes more is killed by it.
-    let command = format!("ulimit -v {} && exec \"$0\" openapi inspect \"$1\" --json", 4 * MEMORY / 1024);
+    // A limit that the system keeps: a program that takes more cannot go on.
+    let command = format!("ulimit -d {} && exec \"$0\" openapi inspect \"$1\" --json", MEMORY / 1024);
     let mut shell = std::process::Command::new("sh");
     let output = shell
         .args(["-c", &command])
@@ -30,10 +30,7 @@ fn bounded(name: &str, text: &str) -> CommandOutput {
     };
     let start = |text: &str| text.chars().take(500).collect::<String>();
     assert!(matches!(ran.code, 0 | 1), "{} {} {}", ran.code, start(&ran.stdout), start(&ran.stderr));
-    if ran.code == 0 {
-        let peak = ran.json()["stats"]["peakMemoryBytes"].as_u64().unwrap_or_default();
-        assert!(peak < MEMORY, "{peak} bytes");
-    } else {
+    if ran.code == 1 {
         assert!(
             ran.stderr.len() + ran.stdout.len() < 20_000 && !format!("{ran:?}").contains("panicked"),
             "{}",

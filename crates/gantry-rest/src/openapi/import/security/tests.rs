@@ -40,7 +40,7 @@ fn rst_2_schemes_are_what_gantry_can_show() {
     check(json!({"type": "http", "scheme": "basic"}), Scheme::Basic);
     check(
         json!({"type": "apiKey", "in": "header", "name": "Authorization", "x-amazon-apigateway-authtype": "awsSigv4"}),
-        Scheme::Unsupported("requests have to be signed (AWS Signature Version 4)".to_owned()),
+        Scheme::Unsupported { reason: "requests have to be signed (AWS Signature Version 4)".to_owned() },
     );
     check(json!({"type": "http", "scheme": "Bearer"}), Scheme::Bearer);
     check(json!({"type": "openIdConnect", "openIdConnectUrl": "https://x.example"}), Scheme::Bearer);
@@ -74,7 +74,10 @@ fn other_schemes_say_why_not() {
         json!(7),
     ] {
         let out = imported(&v3(json!({"it": scheme}), json!([{"it": []}]), Value::Null));
-        assert!(matches!(&out.schemes["it"], Scheme::Unsupported(reason) if !reason.is_empty()), "{scheme}");
+        assert!(
+            matches!(&out.schemes["it"], Scheme::Unsupported { reason } if !reason.is_empty()),
+            "{scheme}"
+        );
         assert_eq!(out.operations.len(), 1);
     }
 }

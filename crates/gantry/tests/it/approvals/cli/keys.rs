@@ -43,7 +43,10 @@ fn apr_6_a_key_is_shown_once_decides_by_its_role_and_is_revoked() {
     assert!(shown.contains("approved by ann (http)"), "{shown}");
 
     let revoked = run(&home, &["keys", "revoke", "ann"]);
-    assert!(revoked.code == 0 && revoked.stdout.contains("(ann): it opens nothing any more"), "{revoked:?}");
+    assert!(
+        revoked.code == 0 && revoked.stdout.contains("(ann): it is not accepted any more"),
+        "{revoked:?}"
+    );
     assert_eq!(asked(&server, key, Method::GET, "/api/v1/approvals", ""), 401);
     let left = run(&home, &["keys", "list", "--json"]).json();
     assert_eq!(left.as_array().map(Vec::len), Some(1), "{left}");
@@ -51,7 +54,7 @@ fn apr_6_a_key_is_shown_once_decides_by_its_role_and_is_revoked() {
     assert!(all.contains("revoked") && all.contains("active"), "{all}");
     let by_id = run(&home, &["keys", "revoke", agent["id"].as_str().unwrap(), "--json"]);
     assert_eq!((by_id.code, &by_id.json()["revoked"]), (0, &json!(true)), "{by_id:?}");
-    assert!(run(&home, &["keys"]).stderr.contains("No key holds"));
+    assert!(run(&home, &["keys"]).stderr.contains("There is only the key of the data folder"));
 }
 
 #[test]
@@ -101,7 +104,7 @@ fn apr_1_only_those_whom_the_rule_names_may_approve_and_the_prompt_says_who() {
     let refused = run(&home, &["approvals", "approve", &id]);
     assert!(refused.code == 1 && refused.stderr.contains("takes the yes of ann"), "{refused:?}");
     let mut terminal = super::terminal::Terminal::start(&home, &["call", "test__count", &count("a")]);
-    terminal.until("the yes of ann");
+    terminal.until("approver   ann");
     terminal.until("[l]eave it waiting?");
     terminal.enter("a");
     terminal.until("takes the yes of ann");

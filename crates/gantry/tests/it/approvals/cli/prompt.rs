@@ -184,7 +184,7 @@ fn apr_5_what_has_changed_since_the_person_looked_is_asked_again() {
     let reply = run(&home, &[&call[..], &["--json"]].concat()).json();
     home.write("a.txt", "third");
     let ran = run(&home, &["approvals", "approve", reply["approvalId"].as_str().unwrap()]);
-    assert!(ran.code == 1 && ran.stderr.contains("It is asked again as appr_"), "{ran:?}");
+    assert!(ran.code == 1 && ran.stderr.contains("It needs another approval as appr_"), "{ran:?}");
     assert_eq!(home.read("a.txt"), "third");
     let waiting = run(&home, &["approvals", "--json"]).json();
     assert_eq!((&waiting[0]["callId"], &waiting[0]["supersedes"]), (&reply["id"], &reply["approvalId"]));

@@ -117,7 +117,7 @@ fn apr_8_a_call_that_waits_for_its_time_is_waited_for() {
     let each = |home: &TestDir, text: &str| {
         let ran = run(home, &["call", "test__count", &count(text)]);
         assert_eq!((ran.code, ran.json()), (0, json!({ "counted": text })), "{ran:?}");
-        assert!(ran.stderr.contains("test__count waits for its time as appr_"), "{ran:?}");
+        assert!(ran.stderr.contains("test__count waits for its scheduled time as appr_"), "{ran:?}");
     };
     each(&home, "a");
     let _server = home.serve();
@@ -137,7 +137,7 @@ fn apr_8_a_call_that_waits_for_its_time_is_left_listed_and_withdrawn() {
     assert!(table.contains("scheduled") && table.contains("runs in "), "{table}");
     let shown = run(&home, &["approvals", "show", &id]).stdout;
     assert!(shown.contains("\n  runs         20") && shown.contains(" UTC (in "), "{shown}");
-    assert!(!shown.contains("may decide") && !shown.contains("after the yes"), "it takes none: {shown}");
+    assert!(!shown.contains("may decide") && !shown.contains("after the approval"), "it takes none: {shown}");
     assert_eq!(run(&home, &["approvals", "cancel", &id]).code, 0);
     assert_eq!(item(&home, &id)["state"], "CANCELLED_BY_SYSTEM");
     // Ctrl-C leaves it too.
@@ -156,7 +156,7 @@ fn apr_8_a_yes_to_a_call_that_then_waits_for_its_time_says_when() {
         home_with("requiresApprovalTools: [test__count], toolSpecificDelays: { test__count: 3600000 }");
     let id = held(&home, "a");
     let shown = run(&home, &["approvals", "show", &id]).stdout;
-    assert!(shown.contains("waits        3600000 ms after the yes"), "{shown}");
+    assert!(shown.contains("delay        3600000 ms after the approval"), "{shown}");
     let ran = run(&home, &["approvals", "approve", &id]);
     assert!(ran.code == 0 && ran.stdout.contains("runs in "), "{ran:?}");
     assert!(ran.stderr.contains("gantry serve"), "{ran:?}");

@@ -1,0 +1,264 @@
+//! HTTP API client of the commands. Uses the server that runs on the data folder, otherwise an in-process router.
+//!
+//! Both give the same answers, so that each command is written once.
+
+use crate::Extra;
+use crate::cli::Cli;
+use crate::config::{self, Config, Loaded, MAIN_PROJECT, ProcessEnv, Source};
+use crate::data_dir::DataDir;
+use crate::exit::UsageError;
+use crate::{term, wiring};
+use anyhow::Context as _;
+use gantry_egress::LocalServer;
+use gantry_server::App;
+use gantry_server::model::List;
+use http::{Method, StatusCode};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::path::PathBuf;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+use url::form_urlencoded::byte_serialize;
+
+/// How long the calls of an in-process client may go on when its command has ended.
+const SHUTDOWN_GRACE_PERIOD: Duration = Duration::from_secs(5);
+
+/// The header that tells the server which program sends a decision.
+const VIA: &str = "gantry-via";
+
+/// Characters of an unreadable answer that its error quotes.
+const QUOTED: usize = 100;
+
+/// What every command gets: the configuration, the data folder and the global options.
+pub(crate) struct CommandContext {
+    pub(crate) source: Source,
+    pub(crate) loaded: Loaded,
+    pub(crate) data_dir: DataDir,
+    pub(crate) extra: Extra,
+    /// `--json`: print JSON instead of text.
+    pub(crate) json: bool,
+}
+
+impl CommandContext {
+    /// Reads the configuration and opens the data folder.
+    pub(crate) fn new(cli: &Cli, extra: Extra) -> anyhow::Result<Self> {
+        let folder = std::env::current_dir().context("the working folder is gone; change to another one")?;
+        let source = Source { folder, config: cli.config.clone(), data: cli.data.clone() };
+        let loaded =
+            Config::load(&source, &ProcessEnv).or_else(|error| load_or_use_running_server(&source, error))?;
+        for warning in &loaded.warnings {
+            tracing::warn!(target: "gantry::config", "{warning}");
+        }
+        let data_dir = DataDir::open(&loaded.data)?;
+        Ok(Self { source, loaded, data_dir, extra, json: cli.json })
+    }
+
+    /// The server that runs on this data folder, with the key of the folder.
+    pub(crate) fn running_server(&self) -> anyhow::Result<Option<LocalServer>> {
+        let Some(info) = self.data_dir.running_server() else { return Ok(None) };
+        let (key, _) = self.data_dir.admin_key()?;
+        Ok(Some(LocalServer::new(info.address, Some(key))))
+    }
+
+    /// The client of the running server, for commands that need one; `instead` says what to do where none runs.
+    pub(crate) fn require_server(&self, instead: &str) -> anyhow::Result<ApiClient> {
+        let missing = || UsageError(format!("no Gantry runs on this data folder; {instead}"));
+        Ok(ApiClient::Remote(self.running_server()?.ok_or_else(missing)?))
+    }
+
+    /// Opens a client, runs the work with it and closes it.
+    pub(crate) async fn with_client<T>(
+        self,
+        scope: Scope<'_>,
+        work: impl AsyncFnOnce(&ApiClient) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
+        let client = self.connect(scope).await?;
+        let done = work(&client).await;
+        client.close().await;
+        done
+    }
+
+    /// Opens the client of the running server, else of an in-process router that starts what the scope needs.
+    pub(crate) async fn connect(mut self, scope: Scope<'_>) -> anyhow::Result<ApiClient> {
+        if let Some(server) = self.running_server()? {
+            return Ok(ApiClient::Remote(server));
+        }
+        let config = &mut self.loaded.config;
+        let is_needed = |name: &str| match scope {
+            Scope::All => true,
+            Scope::Project(project) => name == project,
+            Scope::LedgerOnly => false,
+        };
+        let others = config.projects.iter_mut().filter(|(name, _)| !is_needed(name));
+        others.for_each(|(_, other)| other.stay_home());
+        if !is_needed(MAIN_PROJECT) {
+            config.main.stay_home();
+        }
+        let started = wiring::start(self.source, self.loaded, self.extra).await?;
+        let parse = wiring::server_parser(&started.configuration);
+        Ok(ApiClient::InProcess(App::new(started.projects, parse, CancellationToken::new())))
+    }
+}
+
+/// What an in-process client starts. A running server has started everything.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Scope<'a> {
+    /// The MCP servers and APIs of every project.
+    All,
+    /// Those of one project.
+    Project(&'a str),
+    /// None, for commands that only read or write the ledger.
+    LedgerOnly,
+}
+
+impl<'a> Scope<'a> {
+    /// One project if a name is given, else all of them.
+    pub(crate) fn of(project: Option<&'a str>) -> Self {
+        project.map_or(Self::All, Self::Project)
+    }
+}
+
+/// A broken configuration does not stop a command that a running server can carry out: the server goes on with the
+/// configuration that it read before.
+fn load_or_use_running_server(source: &Source, error: config::Error) -> Result<Loaded, config::Error> {
+    let data = Config::data(source, &ProcessEnv).filter(|data| data.is_dir());
+    let is_served =
+        |data: &PathBuf| DataDir::open(data).is_ok_and(|data_dir| data_dir.running_server().is_some());
+    let Some(data) = data.filter(is_served) else { return Err(error) };
+    term::eprint(&format!("{error}\nThe running Gantry still uses the configuration that it read before."));
+    Config::defaults(source, data, &ProcessEnv)
+}
+
+/// A client of the HTTP API.
+pub(crate) enum ApiClient {
+    /// Of the running server.
+    Remote(LocalServer),
+    /// Of a router in this process.
+    InProcess(App),
+}
+
+impl ApiClient {
+    /// Reads one resource.
+    pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> anyhow::Result<T> {
+        self.send(Method::GET, path, String::new()).await?.into_result()
+    }
+
+    /// Reads a list up to the server's page limit.
+    pub(crate) async fn list<T: DeserializeOwned>(&self, path: &str) -> anyhow::Result<Vec<T>> {
+        Ok(self.get::<List<T>>(path).await?.items)
+    }
+
+    /// Sends a request with a body.
+    pub(crate) async fn post<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+    ) -> anyhow::Result<T> {
+        self.send(Method::POST, path, serde_json::to_string(body)?).await?.into_result()
+    }
+
+    /// Asks for an action that takes no body, such as a restart.
+    pub(crate) async fn act<T: DeserializeOwned>(&self, path: &str) -> anyhow::Result<T> {
+        self.send(Method::POST, path, String::new()).await?.into_result()
+    }
+
+    /// Removes a resource.
+    pub(crate) async fn delete<T: DeserializeOwned>(&self, path: &str) -> anyhow::Result<T> {
+        self.send(Method::DELETE, path, String::new()).await?.into_result()
+    }
+
+    /// Sends a request and returns the answer with its status, for commands to which some errors are results.
+    pub(crate) async fn send(&self, method: Method, path: &str, body: String) -> anyhow::Result<ApiResponse> {
+        let (status, bytes) = match self {
+            Self::Remote(server) => {
+                let request = http::Request::builder().method(method).uri(path).header(VIA, "cli");
+                let (status, _, bytes) = server.send(request, body.into()).await?;
+                (status, bytes)
+            }
+            Self::InProcess(app) => app.local(method, path, body.into()).await?,
+        };
+        let text = String::from_utf8(bytes.into()).context("the answer is not UTF-8")?;
+        Ok(ApiResponse { status, text })
+    }
+
+    /// Whether this is the client of a running server, which goes on when the command has ended.
+    pub(crate) fn is_remote(&self) -> bool {
+        matches!(self, Self::Remote(_))
+    }
+
+    /// Waits until the MCP servers that this process starts are ready or have failed. Those of a running server are
+    /// not waited for: the server reports their present state.
+    pub(crate) async fn wait_until_ready(&self) {
+        if let Self::InProcess(app) = self {
+            app.projects().settled().await;
+        }
+    }
+
+    /// Closes what this process opened.
+    pub(crate) async fn close(self) {
+        self.close_within(SHUTDOWN_GRACE_PERIOD).await;
+    }
+
+    /// Cancels the calls of this process and closes what it opened.
+    pub(crate) async fn stop(self) {
+        self.close_within(Duration::ZERO).await;
+    }
+
+    async fn close_within(self, grace: Duration) {
+        if let Self::InProcess(app) = self {
+            app.projects().shutdown(grace).await;
+        }
+    }
+}
+
+/// An answer of the API.
+#[derive(Debug)]
+pub(crate) struct ApiResponse {
+    pub(crate) status: StatusCode,
+    /// The body, JSON text.
+    pub(crate) text: String,
+}
+
+impl ApiResponse {
+    /// The body as this type, without a check of the status.
+    pub(crate) fn parse<T: DeserializeOwned>(&self) -> anyhow::Result<T> {
+        serde_json::from_str(&self.text).with_context(|| {
+            let beginning = term::sanitize(&self.text.chars().take(QUOTED).collect::<String>());
+            format!("unexpected answer (status {}); it begins: {beginning}", self.status)
+        })
+    }
+
+    /// The body of a success, or the error.
+    pub(crate) fn into_result<T: DeserializeOwned>(self) -> anyhow::Result<T> {
+        if self.status.is_success() { self.parse() } else { Err(self.into_error()) }
+    }
+
+    /// The error; a client error (4xx) becomes a [`UsageError`].
+    pub(crate) fn into_error(self) -> anyhow::Error {
+        match self.error_message() {
+            Ok(message) if self.status.is_client_error() => UsageError(message).into(),
+            Ok(message) => anyhow::Error::msg(message),
+            Err(error) => error,
+        }
+    }
+
+    /// The message of an error.
+    pub(crate) fn error_message(&self) -> anyhow::Result<String> {
+        let body: Value = self.parse()?;
+        let message = body.pointer("/error/message").and_then(Value::as_str);
+        Ok(message.unwrap_or("the request failed").to_owned())
+    }
+}
+
+/// A query string of the parameters that have a value.
+pub(crate) fn query(parameters: &[(&str, Option<&str>)]) -> String {
+    let given = parameters.iter().filter_map(|(name, value)| Some(format!("{name}={}", encoded((*value)?))));
+    let query = given.collect::<Vec<_>>().join("&");
+    if query.is_empty() { query } else { format!("?{query}") }
+}
+
+/// Percent-encodes a value for a query or a segment of a path.
+pub(crate) fn encoded(text: &str) -> String {
+    byte_serialize(text.as_bytes()).collect::<String>().replace('+', "%20")
+}

@@ -1,0 +1,83 @@
+//! `gantry mcp`: MCP on standard input and output.
+
+mod bridge;
+
+use crate::cli::CallerArgs;
+use crate::client::{ApiClient, CommandContext, encoded, query};
+use crate::config::Config;
+use crate::exit::{Outcome, UsageError};
+use crate::signals::Signals;
+use crate::watch_config;
+use crate::wiring::{self, Started};
+use gantry_server::Identity;
+use gantry_server::mcp::{Gateway, endpoint};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// How long running calls may go on when the client has disconnected. A signal cancels them at once.
+const SHUTDOWN_GRACE_PERIOD: Duration = Duration::from_secs(2);
+
+pub(super) async fn run(context: CommandContext, caller: &CallerArgs) -> anyhow::Result<Outcome> {
+    let (project, agent) = (caller.project.name(), caller.agent.as_deref());
+    check(&context, project, agent).await?;
+    // The user who started the client may read the data folder and approve calls. The client itself gets no more than the
+    // agent role from the gateway.
+    if let Some(server) = context.running_server()? {
+        bridge::run(server, project, agent).await?;
+        return Ok(Outcome::Success);
+    }
+    let identity = Identity::owner();
+    let Started { projects, configuration } =
+        wiring::start(context.source, context.loaded, context.extra).await?;
+    let gateway = Gateway::new(Arc::clone(&projects), identity, project.into(), agent.map(Into::into));
+    let stop = CancellationToken::new();
+    let watching = tokio::spawn(watch_config::watch(Arc::clone(&projects), configuration, stop.clone()));
+    let server = endpoint(&projects);
+    // Otherwise the client would first list only some of the tools.
+    projects.settled().await;
+    let mut signals = Signals::listen()?;
+    // This process continues the held calls of processes that have died.
+    projects.services().approvals().take_over_orphans();
+    let served = tokio::select! {
+        served = server.serve(Arc::new(gateway), tokio::io::stdin(), tokio::io::stdout()) => served.map(|()| Outcome::Success),
+        signal = signals.recv() => Ok(Outcome::Interrupted(signal)),
+    };
+    watching.abort();
+    let grace = match served {
+        Ok(Outcome::Interrupted(_)) => {
+            signals.kill_on_next_signal();
+            Duration::ZERO
+        }
+        Ok(Outcome::Success | Outcome::Failure) | Err(_) => SHUTDOWN_GRACE_PERIOD,
+    };
+    server.shutdown().await;
+    projects.shutdown(grace).await;
+    Ok(served?)
+}
+
+/// Fails early if the project or the agent does not exist; otherwise the client would only see refused requests. A running
+/// server may still know names that were removed from the file.
+async fn check(context: &CommandContext, project: &str, agent: Option<&str>) -> anyhow::Result<()> {
+    let Some(problem) = unknown_caller(&context.loaded.config, project, agent) else { return Ok(()) };
+    let Some(server) = context.running_server()? else { return Err(UsageError(problem).into()) };
+    let query = query(&[("project", Some(project))]);
+    let path = match agent {
+        Some(agent) => format!("/api/v1/agents/{}{query}", encoded(agent)),
+        None => format!("/api/v1/agents{query}"),
+    };
+    ApiClient::Remote(server).get::<serde_json::Value>(&path).await?;
+    Ok(())
+}
+
+/// The project or agent that the configuration does not have, as an error message.
+fn unknown_caller(config: &Config, project: &str, agent: Option<&str>) -> Option<String> {
+    let Some(known) = config.project(project) else {
+        let known = config.all().map(|(name, _)| name).collect::<Vec<_>>().join(", ");
+        return Some(format!("there is no project {project:?}; configured: {known}"));
+    };
+    let agent = agent.filter(|agent| !known.agents.contains_key(*agent))?;
+    let known = known.agents.keys().map(String::as_str).collect::<Vec<_>>();
+    let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+    Some(format!("there is no agent {agent:?}; configured: {known}"))
+}

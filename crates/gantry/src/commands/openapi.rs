@@ -1,0 +1,66 @@
+//! `gantry openapi inspect`: the tools that an OpenAPI document would give.
+
+mod format;
+mod import_report;
+mod spec_source;
+
+use crate::cli::{Cli, OpenapiAction};
+use crate::exit::{Outcome, UsageError};
+use crate::term;
+use import_report::{ImportReport, Imported};
+use serde_json::json;
+use spec_source::SpecSource;
+use std::time::Duration;
+use tokio::time::{Instant, timeout};
+
+/// When a slow import is first reported on standard error, and how often after that.
+const FIRST_PROGRESS: Duration = Duration::from_secs(1);
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);
+
+pub(super) async fn run(cli: &Cli, action: &OpenapiAction) -> anyhow::Result<Outcome> {
+    let OpenapiAction::Inspect(args) = action;
+    let loaded = super::policy::configuration(cli)?;
+    let name = args.project.name();
+    let project = loaded.config.project(name);
+    let project = project.ok_or_else(|| UsageError(format!("there is no project {name:?}")))?;
+    let source = SpecSource::of(args, project)?;
+    let imported = match with_progress(&source.shown(), Imported::read(&source.options, project)).await {
+        Ok(imported) => imported,
+        Err(reason) => {
+            let reason = term::sanitize_lines(&reason);
+            term::eprint(&format!("error: the document cannot be used: {reason}"));
+            if source.is_entry {
+                let key = format!("openapiSpecs.{}.spec", args.spec);
+                term::eprint(&format!("{key} names this document: correct the key or the document."));
+            }
+            return Ok(Outcome::Failure);
+        }
+    };
+    let report = ImportReport::of(&source, &imported);
+    match (cli.json, args.skipped) {
+        (true, true) => {
+            term::print_json(&json!({ "counts": report.counts, "skipped": report.skipped }));
+        }
+        (true, false) => term::print_json(&report),
+        (false, true) => format::print_skipped(&report, usize::MAX),
+        (false, false) => format::print_report(&source, &report),
+    }
+    Ok(Outcome::Success)
+}
+
+/// Waits for work, and reports on standard error that a slow one goes on.
+async fn with_progress<T>(document: &str, work: impl Future<Output = T>) -> T {
+    let started = Instant::now();
+    let mut work = std::pin::pin!(work);
+    let mut wait = FIRST_PROGRESS;
+    loop {
+        match timeout(wait, &mut work).await {
+            Ok(done) => return done,
+            Err(_) => {
+                let seconds = started.elapsed().as_secs();
+                term::eprint(&format!("Reading {} … {seconds} s", term::sanitize(document)));
+                wait = PROGRESS_INTERVAL;
+            }
+        }
+    }
+}

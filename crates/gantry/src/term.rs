@@ -1,0 +1,69 @@
+//! Terminal output: data on standard output, messages and questions on standard error.
+
+mod format;
+mod json;
+mod sanitize;
+mod table;
+
+pub(crate) use format::{plural, shell_word, thousands, timestamp};
+pub(crate) use json::{pretty_json, print_json, truncate_lines};
+pub(crate) use sanitize::{sanitize, sanitize_lines};
+pub(crate) use table::{Column, light, print_list, print_table, table};
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::sync::OnceLock;
+
+/// The first error of writing to standard output.
+static STDOUT_ERROR: OnceLock<io::Error> = OnceLock::new();
+
+/// Writes a line of data to standard output. An error is kept for [`stdout_error`], which decides the exit code.
+pub(crate) fn print(line: &str) {
+    let mut out = io::stdout().lock();
+    let written = writeln!(out, "{line}").and_then(|()| out.flush());
+    keep_error(written);
+}
+
+/// Keeps the first error of writing to standard output.
+fn keep_error(written: io::Result<()>) {
+    if let Err(error) = written {
+        STDOUT_ERROR.set(error).ok();
+    }
+}
+
+/// The first error of writing to standard output. A reader that went away (`| head`) shows as a broken pipe, which is
+/// no failure, but a reason to stop.
+pub(crate) fn stdout_error() -> Option<&'static io::Error> {
+    STDOUT_ERROR.get()
+}
+
+/// Writes text from outside to standard output: unchanged into a pipe or file, sanitised on a terminal.
+pub(crate) fn print_untrusted(text: &str) {
+    if io::stdout().is_terminal() { print(&sanitize_lines(text)) } else { print(text) }
+}
+
+/// Writes a message line to standard error.
+pub(crate) fn eprint(line: &str) {
+    writeln!(io::stderr().lock(), "{line}").ok();
+}
+
+/// Writes a question to standard error and leaves the cursor behind it.
+pub(crate) fn prompt(question: &str) {
+    let mut out = io::stderr().lock();
+    write!(out, "{question} ").and_then(|()| out.flush()).ok();
+}
+
+/// Makes a message bold if standard error is a terminal that wants colours.
+pub(crate) fn bold(text: &str) -> String {
+    let wanted = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    if wanted { format!("\x1b[1m{text}\x1b[0m") } else { text.to_owned() }
+}
+
+/// Whether questions can be asked: standard input and standard error are terminals.
+pub(crate) fn is_interactive() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
+/// Whether standard output is a terminal that wants colours.
+pub(crate) fn wants_colour() -> bool {
+    io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none()
+}
