@@ -40,6 +40,16 @@ macro_rules! words {
                 Self::parse(&word).ok_or_else(|| serde::de::Error::unknown_variant(&word, &[$($word),+]))
             }
         }
+
+        impl schemars::JsonSchema for $name {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(_generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!({ "type": "string", "enum": [$($word),+] })
+            }
+        }
     };
 }
 

@@ -4,10 +4,10 @@
 
 use crate::Extra;
 use crate::cli::Cli;
-use crate::config::{Config, Loaded, MAIN_PROJECT, ProcessEnv, Project, Source};
+use crate::config::{Config, Loaded, MAIN_PROJECT, ProcessEnv, Source};
 use crate::exit::Usage;
 use crate::folder::Folder;
-use crate::{output, wiring};
+use crate::{output, startup};
 use anyhow::Context as _;
 use bytes::Bytes;
 use gantry_egress::LocalServer;
@@ -64,8 +64,8 @@ impl Setup {
         if let Some(server) = self.server()? {
             return Ok(Desk::Server(server));
         }
-        let started = wiring::start(self.source, self.loaded, self.extra).await?;
-        let parse = wiring::server_parser(&started.configuration);
+        let started = startup::start(self.source, self.loaded, self.extra).await?;
+        let parse = startup::server_parser(&started.configuration);
         Ok(Desk::Here(App::new(started.projects, parse, CancellationToken::new())))
     }
 
@@ -73,20 +73,14 @@ impl Setup {
     /// reads no API's document.
     pub(crate) async fn desk_in(mut self, project: Option<&str>) -> anyhow::Result<Desk> {
         let project = project.unwrap_or(MAIN_PROJECT);
-        let config = &mut self.loaded.config;
-        let others = config.projects.iter_mut().filter(|(name, _)| name.as_str() != project);
-        others.for_each(|(_, other)| other.stay_home());
-        if project != MAIN_PROJECT {
-            config.main.stay_home();
-        }
+        let others = self.loaded.config.all_mut().filter(|(name, _)| *name != project);
+        others.for_each(|(_, other)| other.disable_external_providers());
         self.desk().await
     }
 
     /// Opens the desk for what is on record. No MCP server is started for that, and no API's document is read.
     pub(crate) async fn records(mut self) -> anyhow::Result<Desk> {
-        let config = &mut self.loaded.config;
-        config.main.stay_home();
-        config.projects.values_mut().for_each(Project::stay_home);
+        self.loaded.config.all_mut().for_each(|(_, project)| project.disable_external_providers());
         self.desk().await
     }
 }

@@ -12,10 +12,10 @@ mod log;
 mod output;
 mod reload;
 mod signals;
-mod wiring;
+mod startup;
 
 pub use cli::reference as cli_reference;
-pub use wiring::tools_reference;
+pub use startup::tools_reference;
 
 use gantry_provider::Provider;
 use gantry_runtime::options::ProviderOptions;

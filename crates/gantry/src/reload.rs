@@ -1,7 +1,7 @@
 //! Follows the files that configure Gantry: what changes in them applies while it runs.
 
-use crate::config::Stamp;
-use crate::wiring::Configuration;
+use crate::config::FileSnapshot;
+use crate::startup::ActiveConfig;
 use gantry_runtime::Projects;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,10 +13,10 @@ const LOOK: Duration = Duration::from_millis(500);
 /// Applies changes until `stop` fires. A file that is being written is read once it has come to rest.
 pub(crate) async fn follow(
     projects: Arc<Projects>,
-    configuration: Arc<Configuration>,
+    configuration: Arc<ActiveConfig>,
     stop: CancellationToken,
 ) {
-    let Some(mut known) = stamp(&configuration).await else { return };
+    let Some(mut known) = snapshot(&configuration).await else { return };
     let mut seen = known.clone();
     // Something may have changed between the start and the first look.
     projects.reload().await.ok();
@@ -25,7 +25,7 @@ pub(crate) async fn follow(
             () = stop.cancelled() => return,
             () = tokio::time::sleep(LOOK) => {}
         }
-        let Some(now) = stamp(&configuration).await else { return };
+        let Some(now) = snapshot(&configuration).await else { return };
         let at_rest = now == seen;
         seen = now;
         if at_rest && seen != known {
@@ -37,10 +37,10 @@ pub(crate) async fn follow(
     }
 }
 
-async fn stamp(configuration: &Arc<Configuration>) -> Option<Stamp> {
-    let loaded = configuration.held();
-    match tokio::task::spawn_blocking(move || loaded.stamp()).await {
-        Ok(stamp) => Some(stamp),
+async fn snapshot(configuration: &Arc<ActiveConfig>) -> Option<FileSnapshot> {
+    let loaded = configuration.current();
+    match tokio::task::spawn_blocking(move || loaded.snapshot()).await {
+        Ok(snapshot) => Some(snapshot),
         Err(error) => {
             tracing::error!("changes of the configuration are not seen any more: {error}");
             None

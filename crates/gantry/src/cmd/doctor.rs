@@ -73,7 +73,9 @@ async fn examine(setup: Setup, only: Option<&str>, checks: &mut Vec<Check>) {
         setup.loaded.warnings.iter().filter(|text| !reasons.iter().any(|reason| text.ends_with(reason)));
     checks.extend(warnings.map(|warning| odd("configuration", warning.clone())));
     let meant = config.all().filter(|(name, _)| only.is_none_or(|only| only == *name));
-    checks.extend(meant.map(|(name, it)| good("workspace", of(name, &it.workspace.display().to_string()))));
+    checks.extend(
+        meant.map(|(name, it)| good("workspace", of(name, &it.places.workspace.display().to_string()))),
+    );
     checks.push(sandbox());
     checks.push(good("data folder", setup.folder.path().display().to_string()));
     checks.push(match setup.folder.server() {

@@ -28,7 +28,7 @@ pub(super) async fn run(
         Some(LookAtLock::Accept(wanted)) => wanted.place.name(),
     };
     let unknown = || Usage(format!("there is no project {project:?} in the configuration"));
-    let pins = Pins::read(&setup.loaded.config.project(project).ok_or_else(unknown)?.lock);
+    let pins = Pins::read(&setup.loaded.config.project(project).ok_or_else(unknown)?.places.lock);
     let desk = setup.desk_in(Some(project)).await?;
     desk.settled().await;
     let lock = Lock { desk: &desk, project, pins };

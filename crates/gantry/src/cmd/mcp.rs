@@ -8,7 +8,7 @@ use crate::desk::{Desk, Setup, encoded, query};
 use crate::exit::{Done, Usage};
 use crate::reload;
 use crate::signals::Signals;
-use crate::wiring::{self, Started};
+use crate::startup::{self, Started};
 use gantry_egress::LocalServer;
 use gantry_server::Identity;
 use gantry_server::mcp::{Gateway, endpoint};
@@ -31,7 +31,7 @@ pub(super) async fn run(setup: Setup, who: &Who) -> anyhow::Result<Done> {
     // Behind the client is the person who started it and who may read the data folder anyway. The gateway gives the client
     // itself no more than the agent role.
     let identity = Identity::person();
-    let Started { projects, configuration } = wiring::start(setup.source, setup.loaded, setup.extra).await?;
+    let Started { projects, configuration } = startup::start(setup.source, setup.loaded, setup.extra).await?;
     let gateway = Gateway::new(Arc::clone(&projects), identity, project.into(), agent.map(Into::into));
     let stop = CancellationToken::new();
     let following = tokio::spawn(reload::follow(Arc::clone(&projects), configuration, stop.clone()));

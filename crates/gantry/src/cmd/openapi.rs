@@ -10,9 +10,9 @@ mod tool;
 pub(super) use look::{Look, look};
 
 use crate::cli::{Cli, Inspect, OpenapiAction};
-use crate::config::{Error, Project};
+use crate::config::{Api, Project};
 use crate::exit::{Done, Usage};
-use crate::{output, wiring};
+use crate::output;
 use gantry_egress::Url;
 use gantry_rest::{ApiOptions, SpecPlace};
 use gantry_upstream::options::DisabledReason;
@@ -71,20 +71,16 @@ struct Subject {
 
 impl Subject {
     fn of(asked: &Inspect, project: &Project) -> anyhow::Result<Self> {
-        let mut options = match project.rest.apis.get(&asked.spec) {
+        let mut options = match project.apis.get(&asked.spec) {
             Some(api) => {
-                let mut problems = Vec::new();
-                let options = wiring::api_options(&asked.spec, api, &mut problems);
-                if let Some(error) = Error::all(problems) {
-                    return Err(error.into());
-                }
-                options
+                let missing = || Usage(format!("the entry {} is switched off: {}", asked.spec, reason(api)));
+                api.options.clone().ok_or_else(missing)?
             }
             None => without_entry(asked, project)?,
         };
-        let is_entry = project.rest.apis.contains_key(&asked.spec);
+        let is_entry = project.apis.contains_key(&asked.spec);
         if let Some(DisabledReason::Unusable(reason)) =
-            project.rest.apis.get(&asked.spec).and_then(|api| api.off.as_ref())
+            project.apis.get(&asked.spec).and_then(|api| api.off.as_ref())
         {
             output::talk(&format!("The entry {} is switched off: {reason}", asked.spec));
         }
@@ -116,6 +112,14 @@ impl Subject {
     /// The document as people are shown it: without a query, which may hold a key.
     fn shown(&self) -> String {
         shown(&self.options.spec)
+    }
+}
+
+/// Why an entry cannot be used.
+fn reason(api: &Api) -> &str {
+    match &api.off {
+        Some(DisabledReason::Unusable(reason)) => reason,
+        Some(DisabledReason::Disabled) | None => "a variable is not set",
     }
 }
 
@@ -155,7 +159,7 @@ fn without_entry(asked: &Inspect, project: &Project) -> anyhow::Result<ApiOption
     if let SpecPlace::File(file) = &spec
         && !file.is_file()
     {
-        let known: Vec<&str> = project.rest.apis.keys().map(String::as_str).collect();
+        let known: Vec<&str> = project.apis.keys().map(String::as_str).collect();
         let ids = match known.as_slice() {
             [] => "and there is no entry under openapiSpecs".to_owned(),
             known => format!("and entries under openapiSpecs are {}", known.join(", ")),

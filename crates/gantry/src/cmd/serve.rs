@@ -3,7 +3,7 @@
 use crate::desk::Setup;
 use crate::exit::{Done, Usage};
 use crate::signals::Signals;
-use crate::wiring::{self, Started};
+use crate::startup::{self, Started};
 use crate::{output, reload};
 use gantry_provider::HealthStatus;
 use gantry_runtime::Projects;
@@ -21,16 +21,11 @@ pub(super) async fn run(setup: Setup, bind: Option<SocketAddr>) -> anyhow::Resul
     let _lock = folder.claim()?;
     let (key, fresh) = folder.key()?;
     let server = loaded.config.server.clone();
-    let Started { projects, configuration } = wiring::start(source, loaded, extra).await?;
-    let parse = wiring::server_parser(&configuration);
+    let Started { projects, configuration } = startup::start(source, loaded, extra).await?;
+    let parse = startup::server_parser(&configuration);
     let tools = projects.names().iter().filter_map(|name| count_tools(&projects, name)).sum();
     let starting = projects.servers(None).iter().filter(|server| server.health != HealthStatus::Off).count();
-    let options = Options {
-        bind: bind.unwrap_or(server.bind),
-        allowed_hosts: server.allowed_hosts,
-        allowed_origins: server.allowed_origins,
-        admin_key: key.as_str().into(),
-    };
+    let options = Options { bind: bind.unwrap_or(server.bind), ..server };
     let stop = stop_on_signal()?;
     let following = tokio::spawn(reload::follow(Arc::clone(&projects), configuration, stop.clone()));
     let app = App::new(Arc::clone(&projects), parse, stop);
@@ -43,7 +38,7 @@ pub(super) async fn run(setup: Setup, bind: Option<SocketAddr>) -> anyhow::Resul
         let active = active(&projects);
         output::talk(&greeting(address, (tools, starting), &active, &folder, fresh.then_some(&*key)));
     };
-    let served = gantry_server::serve(app.clone(), options, ready).await;
+    let served = gantry_server::serve(app.clone(), options, key.as_str().into(), ready).await;
     // Calls whose clients hung up may end first; only then do sessions end, which cancels what is left.
     following.abort();
     projects.drain(GRACE).await;

@@ -3,7 +3,6 @@
 use super::{Check, bad, good, odd, of};
 use crate::cmd::openapi::{Look, look, shown, unusable};
 use crate::config::{Project, RestTool};
-use crate::wiring;
 use gantry_rest::openapi::Scheme;
 use gantry_rest::{ApiOptions, fits};
 use gantry_upstream::options::DisabledReason;
@@ -13,8 +12,8 @@ const API: &str = "openapi";
 
 /// Why services of a project are switched off although somebody wants them, in the words of the configuration's warnings.
 pub(super) fn reasons(project: &Project) -> impl Iterator<Item = &str> {
-    let tools = project.rest.tools.values().map(|tool| &tool.off);
-    let apis = project.rest.apis.values().map(|api| &api.off);
+    let tools = project.rest_tools.values().map(|tool| &tool.off);
+    let apis = project.apis.values().map(|api| &api.off);
     tools.chain(apis).filter_map(|off| match off {
         Some(DisabledReason::Unusable(reason)) => Some(reason.as_str()),
         Some(DisabledReason::Disabled) | None => None,
@@ -24,14 +23,14 @@ pub(super) fn reasons(project: &Project) -> impl Iterator<Item = &str> {
 /// The checks of a project. Documents are read here and now, whatever a running Gantry has read.
 pub(super) async fn examine(name: &str, project: &Project) -> Vec<Check> {
     let mut checks = tools(name, project);
-    for (id, api) in &project.rest.apis {
+    for (id, api) in &project.apis {
         match &api.off {
             Some(off) => checks.push(switched_off(API, name, id, off)),
             None => {
-                // Patterns that are none are problems of the configuration, which was read.
-                let options = wiring::api_options(id, api, &mut Vec::new());
-                let found = look(&options, project).await;
-                checks.push(api_check(name, &options, found));
+                if let Some(options) = &api.options {
+                    let found = look(options, project).await;
+                    checks.push(api_check(name, options, found));
+                }
             }
         }
     }
@@ -40,12 +39,12 @@ pub(super) async fn examine(name: &str, project: &Project) -> Vec<Check> {
 
 fn tools(name: &str, project: &Project) -> Vec<Check> {
     let is_off = |tool: &RestTool| tool.off.is_some();
-    let on = project.rest.tools.values().filter(|tool| !is_off(tool)).count();
+    let on = project.rest_tools.values().filter(|tool| !is_off(tool)).count();
     let mut checks = Vec::new();
     if on > 0 {
         checks.push(good(TOOL, of(name, &format!("{on} configured"))));
     }
-    for (id, tool) in &project.rest.tools {
+    for (id, tool) in &project.rest_tools {
         if let Some(off) = &tool.off {
             checks.push(switched_off(TOOL, name, id, off));
         }

@@ -1,7 +1,6 @@
 //! A document and the tools that it gives.
 
 use crate::config::Project;
-use crate::wiring::private;
 use gantry_core::names::{self, NameRequest, Style};
 use gantry_core::schema::{Schema, SchemaText};
 use gantry_core::tool::{Effect, Origin, Settings, Tool, ToolKind, ToolSpec};
@@ -60,14 +59,14 @@ impl Look {
 /// # Errors
 /// Says why it cannot be used.
 pub(in crate::cmd) async fn look(options: &ApiOptions, project: &Project) -> Result<Look, String> {
-    let client = RestClient::new(private(&project.own.web));
+    let client = RestClient::new(project.web.allow_private.clone());
     let begun = Instant::now();
     let bundle: Bundle = load(&options.spec, &client).await?;
     let bytes = match &options.spec {
         SpecPlace::File(file) => file.metadata().ok().map(|metadata| metadata.len()),
         SpecPlace::Url(_) => None,
     };
-    let spelled_out = project.rest.tools.iter().filter(|(_, tool)| tool.off.is_none());
+    let spelled_out = project.rest_tools.iter().filter(|(_, tool)| tool.off.is_none());
     let import_options = options.import_options(spelled_out.map(|(name, _)| name.as_str()));
     let options = options.clone();
     let work = move || {

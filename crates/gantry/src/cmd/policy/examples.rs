@@ -2,19 +2,18 @@
 
 use super::several;
 use crate::cli::TestPolicy;
-use crate::config::{Arguments, Examples, Loaded, Located, Location, MAIN_PROJECT, Policy, Project};
+use crate::config::{Error, Loaded, Location, MAIN_PROJECT, Problem, Project};
 use crate::exit::{Done, Usage};
 use crate::output::{self, Noted};
-use crate::wiring;
-use gantry_core::policy::RuleSpec;
+use gantry_core::policy::{Examples, Policies, RuleSpec};
 use serde_json::{Value, json};
 
 /// An example, and what came of it.
 struct Tested<'a> {
     project: &'a str,
-    policy: &'a Policy,
+    policy: &'a RuleSpec,
     example: String,
-    at: &'a Location,
+    at: Location,
     expected: &'static str,
     got: &'static str,
     /// Why the condition cannot be judged.
@@ -35,12 +34,12 @@ pub(super) fn run(loaded: &Loaded, test: &TestPolicy) -> anyhow::Result<Done> {
     let projects = || loaded.config.all().filter(|(name, _)| only.is_none_or(|only| only == *name));
     let mut tested = Vec::new();
     for (name, project) in projects() {
-        usable(project)?;
-        for policy in &project.policies {
-            tested.extend(checked(name, policy)?);
+        check_without_examples(loaded, name, project)?;
+        for (n, policy) in project.policies.iter().enumerate() {
+            tested.extend(checked(loaded, name, n, policy)?);
         }
     }
-    let rules: Vec<&Policy> = projects().flat_map(|(_, project)| &project.policies).collect();
+    let rules: Vec<&RuleSpec> = projects().flat_map(|(_, project)| &project.policies).collect();
     if test.json {
         output::json(&tested.iter().map(shown).collect());
     } else {
@@ -50,34 +49,40 @@ pub(super) fn run(loaded: &Loaded, test: &TestPolicy) -> anyhow::Result<Done> {
 }
 
 /// Refuses what is wrong with the policies of a project besides the examples.
-fn usable(project: &Project) -> Result<(), crate::config::Error> {
-    let mut bare = project.clone();
-    bare.policies.iter_mut().for_each(|policy| policy.examples = Examples::default());
-    wiring::policies(&bare).map(drop)
+fn check_without_examples(loaded: &Loaded, name: &str, project: &Project) -> Result<(), Error> {
+    let without = |policy: &RuleSpec| RuleSpec { examples: Examples::default(), ..policy.clone() };
+    let specs: Vec<RuleSpec> = project.policies.iter().map(without).collect();
+    let Err(errors) = Policies::compile(&specs, project.approval_rules.clone()) else { return Ok(()) };
+    let problem = |(n, error): (usize, gantry_core::policy::RuleError)| {
+        let key = error.key().unwrap_or_default();
+        let at = loaded.locate(name, &["policies", &n.to_string(), &key]);
+        let rule = specs.get(n).map(|rule| rule.name.as_str()).unwrap_or_default();
+        Problem::at(&at, format!("policy {rule}: {error}"))
+    };
+    Error::all(errors.into_iter().map(problem)).map_or(Ok(()), Err)
 }
 
-fn checked<'a>(project: &'a str, policy: &'a Policy) -> anyhow::Result<Vec<Tested<'a>>> {
-    let Examples { deny, ask, pass } = &policy.examples;
-    let value = |example: &Located<Arguments>| Value::from(example.value.clone());
-    // Also an example of what the rule does not decide is one that it must apply to, and fails.
-    let applies_to = deny.iter().chain(ask).map(value).collect();
-    let passes = pass.iter().map(value).collect();
-    let spec = RuleSpec { applies_to, passes, ..wiring::rule(policy) };
-    let expected = [("deny", deny), ("ask", ask), ("pass", pass)];
-    let places = expected.iter().flat_map(|(word, list)| list.iter().map(|example| (*word, &example.at)));
-    let tested = spec.check()?.into_iter().zip(places).map(|(checked, (expected, at))| Tested {
-        project,
-        policy,
-        example: checked.example.to_string(),
-        at,
-        expected,
-        got: match checked.found {
-            Ok(true) => spec.decides().as_str(),
-            Ok(false) => "pass",
-            Err(_) => "cannot be judged",
-        },
-        trouble: checked.found.err(),
-    });
+fn checked<'a>(
+    loaded: &Loaded,
+    project: &'a str,
+    n: usize,
+    policy: &'a RuleSpec,
+) -> anyhow::Result<Vec<Tested<'a>>> {
+    let n = n.to_string();
+    let tested =
+        policy.check()?.into_iter().zip(policy.examples.all()).map(|(checked, (word, m, _))| Tested {
+            project,
+            policy,
+            example: checked.example.to_string(),
+            at: loaded.locate(project, &["policies", &n, "examples", word, &m.to_string()]),
+            expected: checked.expected,
+            got: match checked.found {
+                Ok(true) => policy.decide.as_str(),
+                Ok(false) => "pass",
+                Err(_) => "cannot be judged",
+            },
+            trouble: checked.found.err(),
+        });
     Ok(tested.collect())
 }
 
@@ -89,7 +94,7 @@ fn shown(tested: &Tested<'_>) -> Value {
     })
 }
 
-fn table(tested: &[Tested<'_>], rules: &[&Policy]) {
+fn table(tested: &[Tested<'_>], rules: &[&RuleSpec]) {
     let row = |tested: &Tested<'_>| -> Noted {
         let cells = [
             if tested.is_kept() { "ok" } else { "FAILS" },

@@ -10,7 +10,7 @@ use crate::config::{Config, MAIN_PROJECT, ProcessEnv, Source};
 use crate::desk::Setup;
 use crate::exit::{Done, Usage};
 use crate::output::{self, Noted};
-use crate::wiring;
+use crate::startup;
 use gantry_core::pattern::Pattern;
 use gantry_core::policy::{ReplayOutcome, Unknown};
 use history::{Entry, Was};
@@ -32,7 +32,7 @@ pub(super) async fn run(cli: &Cli, extra: Extra, replay: &Replay) -> anyhow::Res
         // What is odd about it was said when it was read first.
         None => (setup.source.clone(), Config::load(&setup.source, &ProcessEnv)?),
     };
-    let mut judge = Judge::new(wiring::unstarted(source, loaded, extra)?);
+    let mut judge = Judge::new(startup::plans_without_start(source, loaded, extra)?);
     let data = setup.folder.path().display().to_string();
     let desk = setup.records().await?;
     let mut seen = Seen::default();
