@@ -81,7 +81,7 @@ option_texts! {
     /// A secret that messages are signed with; a shorter one can be guessed.
     secret SigningSecret = "text of at least 16 characters", |text| text.chars().count() >= 16;
     /// The value of an environment variable, or of another text that is sent as it is.
-    secret PlainValue = "text without a null character; put it in quotes", |text| !text.contains('\0');
+    secret PlainValue = "text; put it in quotes", |text| !text.contains('\0');
     /// The value of a header.
     secret HeaderValue = "text on one line; put it in quotes",
         |text| text.bytes().all(|byte| byte == b'\t' || (byte >= b' ' && byte != 127));

@@ -108,12 +108,10 @@ fn is_template(text: &str) -> bool {
 }
 
 fn request_method<'de, D: Deserializer<'de>>(input: D) -> Result<Method, D::Error> {
-    let method = Method::deserialize(input)?;
-    if matches!(method, Method::Options | Method::Trace) {
-        let expected = &"GET, POST, PUT, PATCH, DELETE or HEAD";
-        return Err(D::Error::invalid_value(Unexpected::Str(method.as_str()), expected));
-    }
-    Ok(method)
+    let word = String::deserialize(input)?;
+    let method = Method::parse(&word).filter(|method| !matches!(method, Method::Options | Method::Trace));
+    let expected = &"GET, POST, PUT, PATCH, DELETE or HEAD";
+    method.ok_or_else(|| D::Error::invalid_value(Unexpected::Str(&word), expected))
 }
 
 /// Null is no body.

@@ -19,6 +19,7 @@ mod key_path;
 mod load;
 mod model;
 mod protected_paths;
+mod reference;
 mod resolve;
 mod schema;
 mod shapes;
@@ -32,6 +33,7 @@ pub use error::{Error, Location, Problem};
 pub use find::Source;
 pub use load::{Loaded, ServerReader};
 pub use model::{Api, Builtin, Config, MAIN_PROJECT, McpServer, Places, Project, RestTool};
+pub use reference::reference;
 pub use shapes::json_schema;
 pub use watch::FileSnapshot;
 

@@ -15,6 +15,7 @@ mod signals;
 mod startup;
 
 pub use cli::reference as cli_reference;
+pub use config::reference as config_reference;
 pub use startup::tools_reference;
 
 use gantry_provider::Provider;

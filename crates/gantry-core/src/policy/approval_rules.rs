@@ -6,6 +6,7 @@
 use super::condition::Condition;
 use super::rule::RuleError;
 use crate::digest::Digest;
+use crate::option_texts;
 use crate::options::{
     Approver, ByPattern, DAY, Limit, Millis, OneOrMore, Pairs, Positive, by_pattern, read_as, read_text,
 };
@@ -125,23 +126,20 @@ pub struct ApprovalRules {
 #[serde(rename = "$shape", rename_all = "lowercase", expecting = "\"all\", \"none\" or a list of tool names")]
 #[schemars(inline, untagged)]
 enum RequiresApproval {
-    Text(AllOrNone),
+    Text(#[schemars(extend("enum" = ["all", "none"]))] AllOrNone),
     List(Vec<Pattern>),
 }
 
-#[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-#[schemars(inline)]
-enum AllOrNone {
-    All,
-    None,
+option_texts! {
+    /// All tools, or none.
+    plain AllOrNone = "\"all\", \"none\" or a list of tool names", |text| ["all", "none"].contains(&text);
 }
 
 impl From<RequiresApproval> for Vec<Pattern> {
     fn from(tools: RequiresApproval) -> Self {
         match tools {
-            RequiresApproval::Text(AllOrNone::All) => vec![Pattern::everything()],
-            RequiresApproval::Text(AllOrNone::None) => Vec::new(),
+            RequiresApproval::Text(word) if &*word == "all" => vec![Pattern::everything()],
+            RequiresApproval::Text(_) => Vec::new(),
             RequiresApproval::List(tools) => tools,
         }
     }

@@ -58,8 +58,7 @@ pub struct RuleSpec {
 
 /// Arguments and what a rule must say to them.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-#[schemars(rename = "RuleExamples")]
+#[serde(default, rename = "RuleExamples", deny_unknown_fields)]
 pub struct Examples {
     /// Calls that must be refused.
     pub deny: Vec<Map<String, Value>>,

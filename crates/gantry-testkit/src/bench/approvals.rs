@@ -66,8 +66,8 @@ impl Bench {
         let rules = ApprovalRules { requires_approval, ..ApprovalRules::default() };
         options.policies =
             Policies::compile(&[], rules).map_err(|_errors| anyhow::anyhow!("no rules are wrong"))?.into();
-        options.approvals.timeout = timeout;
-        options.approvals.max_pending = 100_000;
+        options.approvals.timeout = timeout.into();
+        options.approvals.max_pending = 100_000.into();
         let plans = BTreeMap::from([("default".into(), Plan { options, providers: vec![tools] })]);
         let projects = Projects::start(services, plans, None).await?;
         let runtime = projects.peek("default", None).context("the project is not there")?.runtime;

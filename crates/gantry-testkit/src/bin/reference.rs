@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let page = match std::env::args().nth(1).as_deref() {
-        Some("config") => gantry::config::reference(),
+        Some("config") => gantry::config_reference(),
         Some("errors") => errors(),
         Some("cli") => gantry::cli_reference(),
         Some("tools") => match tools() {

@@ -13,7 +13,7 @@ pub(super) use context::{Context, Findings};
 pub(super) use fault::Fault;
 
 use super::compose::{BOTH, ENTRY, IGNORED, REFUSED, SERVER};
-use super::document::{Node, Value, find, number};
+use super::document::{Entry, Node, Value, find, number};
 use super::expand::{ExpandError, VariableSyntax, expand};
 use super::key_path::KeyPath;
 use access::{Fields, ItemAccess, KindAccess, MapEntries, SameNode, Take};
@@ -64,8 +64,11 @@ impl<'a> Reader<'a> {
 
     /// Records what is wrong with this value, unless that was done further inside.
     fn place(&self, fault: Fault) -> Fault {
-        if let Some(message) = fault.message(&self.path, &self.node.value) {
-            self.report(message);
+        match fault.message(&self.path, &self.node.value) {
+            // What is left of it without that is not judged.
+            Some(_) if self.context.has_bad_part(self.node) => self.context.mark_bad(self.node),
+            Some(message) => self.report(message),
+            None => {}
         }
         Fault::Placed
     }
@@ -246,7 +249,7 @@ impl<'de> Deserializer<'de> for Reader<'_> {
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         match &self.node.value {
             Value::List(items) => visitor.visit_seq(ItemAccess::new(self, items)),
-            _ => self.wrong_kind("a list ([] for none)"),
+            _ => self.wrong_kind("a list, such as [a, b], or [] for none"),
         }
     }
 
@@ -355,12 +358,13 @@ impl Reader<'_> {
         let Some(entry) = last.and_then(|n| self.node.value.entries().get(n)) else {
             return self.place(Fault::Custom(format!("has two spellings of {key:?}; keep one")));
         };
-        let message = format!("{} has {:?} and another spelling of {key:?}; keep one", self.path, entry.key);
-        self.context.report(entry.line, message);
+        // The same key twice was reported when the file was read.
+        let is_same = |other: &&Entry| other.key == entry.key;
+        if self.node.value.entries().iter().filter(is_same).count() == 1 {
+            let message = format!("{} has {key:?} in two spellings; keep one", self.path);
+            self.context.report(entry.line, message);
+        }
         self.context.mark_bad(&entry.node);
         Fault::Placed
     }
 }
-
-#[cfg(test)]
-mod tests;

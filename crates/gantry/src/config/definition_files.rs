@@ -1,7 +1,7 @@
 //! The files beside a configuration that each define one agent or one entry of the catalogue of tools:
 //! `agents/<name>/agent.json`, `agents/<name>.md` and `tools/<id>/tool.json`.
 
-mod front_matter;
+pub(super) mod front_matter;
 mod list;
 
 pub(super) use list::{AGENTS, TOOLS, names};
@@ -100,27 +100,21 @@ pub(super) fn read_all(
             let mut findings = Findings::default();
             let defined = define(&file, places, resolver, variables, &mut findings);
             let is_accepted = accept(findings, resolver, is_lenient);
-            match defined {
-                Some((name, defined, document)) if is_accepted => {
-                    let claimed = match defined {
-                        Defined::Agent(agent) => {
-                            files.agents.insert(name.clone(), agent);
-                            NameKind::Agent
-                        }
-                        Defined::Tool(entry) => {
-                            files.tools.insert(name.clone(), *entry);
-                            NameKind::Provider
-                        }
-                    };
-                    resolver.documents.define(&places.name, kind.folder, &name, document);
-                    // Tools claim their ids when the catalogue is resolved.
-                    if claimed == NameKind::Agent {
-                        resolver.claim(claimed, &places.name, kind.folder, &name);
-                    } else {
-                        resolver.names.note_provider(&places.name, &name);
+            let at = Location { file: file.shown.clone(), line: 1 };
+            let project = places.name.as_str();
+            if let Some((name, defined, document)) = defined.filter(|_| is_accepted) {
+                let name_kind = defined.name_kind();
+                match resolver.names.claim(name_kind, project, kind.folder, &name, &at) {
+                    Ok(()) => {
+                        resolver.documents.define(project, kind.folder, &name, document);
+                        files.insert(name, defined);
+                    }
+                    Err(message) => {
+                        let mut findings = Findings::default();
+                        findings.problems.push(Problem::at(&at, message));
+                        accept(findings, resolver, is_lenient);
                     }
                 }
-                _ => {}
             }
             if file.path.is_symlink() {
                 files.links.push(file.path);
@@ -148,6 +142,24 @@ fn accept(findings: Findings, resolver: &mut Resolver<'_>, is_lenient: bool) -> 
 enum Defined {
     Agent(AgentOptions),
     Tool(Box<CatalogueEntry>),
+}
+
+impl Defined {
+    fn name_kind(&self) -> NameKind {
+        match self {
+            Self::Agent(_) => NameKind::Agent,
+            Self::Tool(_) => NameKind::Provider,
+        }
+    }
+}
+
+impl DefinitionFiles {
+    fn insert(&mut self, name: String, defined: Defined) {
+        match defined {
+            Defined::Agent(agent) => drop(self.agents.insert(name, agent)),
+            Defined::Tool(entry) => drop(self.tools.insert(name, *entry)),
+        }
+    }
 }
 
 /// Reads one file; some define nothing.

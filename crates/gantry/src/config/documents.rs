@@ -1,6 +1,6 @@
 //! The files that a configuration was read from, to say later where a key stands.
 
-use super::document::{Document, Node};
+use super::document::{Document, Node, find};
 use super::error::Location;
 use super::key_path::KeyPath;
 use super::model::MAIN_PROJECT;
@@ -57,6 +57,13 @@ impl Documents {
             other => [&["projects", other], keys].concat(),
         };
         (self.main.locate(&in_file), path(&KeyPath::CONFIGURATION, &in_file))
+    }
+
+    /// Where the key itself stands that leads to a value.
+    pub(super) fn key_location(&self, project: &str, keys: &[&str]) -> Location {
+        let (at, _) = self.locate(project, keys);
+        let group = keys.split_last().and_then(|(last, group)| find(self.value(project, group)?, last));
+        Location { line: group.map_or(at.line, |entry| entry.line), ..at }
     }
 
     /// Whether there is a value at these keys of a project.

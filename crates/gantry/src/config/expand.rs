@@ -115,7 +115,7 @@ mod tests {
     use proptest::prelude::{ProptestConfig, proptest};
 
     use super::{ExpandError, VariableSyntax, expand};
-    use crate::config::env::{FixedEnv, Variables};
+    use crate::config::dotenv::{FixedEnv, Variables};
 
     #[track_caller]
     fn check(text: &str, expected: Result<&str, &str>) {

@@ -10,7 +10,7 @@ use super::error::{Error, Location, Problem, lines};
 use super::find::{self, Found, Source, absolute};
 use super::key_path::KeyPath;
 use super::model::{Config, MAIN_PROJECT, McpServer, Places, Project};
-use super::resolve::{Base, NameKind, Resolver, inherit_limits};
+use super::resolve::{Base, Resolver, inherit_limits, is_own_name};
 use super::schema::{self, ConfigFile};
 use gantry_core::options::ServerId;
 use std::collections::{BTreeMap, HashMap};
@@ -164,9 +164,7 @@ pub(super) fn parse(
         return Err(error.unwrap_or_else(|| Problem::in_file(name, "cannot be read").into()));
     };
     for (project, options) in projects_of(&file) {
-        options.mcp_servers.keys().for_each(|id| resolver.names.note_provider(project, id));
-        options.tools.entries.keys().for_each(|id| resolver.names.note_provider(project, id));
-        options.agents.keys().for_each(|agent| resolver.claim(NameKind::Agent, project, "agents", agent));
+        resolver.claim_names(project, options);
     }
     // Without a configuration, nothing says that the files in these folders are Gantry's.
     let is_lenient = name.as_os_str().is_empty();
@@ -278,6 +276,9 @@ impl ServerReader {
         let servers = find_entry(&document.root, "mcpServers").and_then(|servers| {
             de::read::<BTreeMap<ServerId, schema::McpServer>>(&servers.node, root.key("mcpServers"), &context)
         });
+        if is_own_name(id) {
+            context.report(1, format!("{id:?} in mcpServers is a name of Gantry's own; choose another"));
+        }
         let mut resolver = Resolver::new(&self.base, document);
         resolver.queues.extend(self.queues.iter().cloned());
         let findings = context.into_findings();

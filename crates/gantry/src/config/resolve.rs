@@ -11,7 +11,7 @@ use super::compose::Both;
 use super::definition_files::DefinitionFiles;
 use super::document::{Document, Entry, Node, Value, find};
 use super::documents::Documents;
-use super::error::{Problem, Problems};
+use super::error::{Location, Problem, Problems};
 use super::find::absolute;
 use super::model::{Config, MAIN_PROJECT, Places, Project};
 use super::schema::{ConfigFile, ProcessOptions, ProjectOptions};
@@ -161,7 +161,8 @@ impl<'a> Resolver<'a> {
             None if self.queues.is_empty() => "no queue is configured; add it under \"queues\"".to_owned(),
             None => format!("queues are {}", super::suggest::list(names)),
         };
-        let shown = super::document::quoted(queue);
+        // As it is written: what a variable holds is not shown.
+        let shown = self.documents.written(project, keys);
         self.problem(project, keys, &format!(": unknown queue {shown}; {advice}"));
     }
 
@@ -176,23 +177,29 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// Reports the id of a provider that cannot be one.
-    fn check_id(&mut self, project: &str, section: &str, id: &str) {
-        if is_own_name(id) {
-            let (at, _) = self.documents.locate(project, &[section, id]);
-            let (id, section) =
-                (super::document::quoted(id), super::documents::section_path(project, section));
-            let message = format!("{id} in {section} is a name of Gantry's own; choose another");
-            self.problems.push(Problem::at(&at, message));
+    /// Takes the names of agents and providers in the file itself.
+    pub(super) fn claim_names(&mut self, project: &str, options: &ProjectOptions) {
+        for agent in options.agents.keys() {
+            let at = self.documents.locate(project, &["agents", agent]).0;
+            self.claim(NameKind::Agent, project, "agents", agent, &at);
         }
-        self.claim(NameKind::Provider, project, section, id);
+        let servers = options.mcp_servers.keys().map(|id| ("mcpServers", id));
+        for (section, id) in servers.chain(options.tools.entries.keys().map(|id| ("tools", id))) {
+            let at = self.documents.key_location(project, &[section, id]);
+            if is_own_name(id) {
+                let (id, section) =
+                    (super::document::quoted(id), super::documents::section_path(project, section));
+                let message = format!("{id} in {section} is a name of Gantry's own; choose another");
+                self.problems.push(Problem::at(&at, message));
+            }
+            self.claim(NameKind::Provider, project, section, id, &at);
+        }
     }
 
     /// Takes a name, or reports what has it.
-    pub(super) fn claim(&mut self, kind: NameKind, project: &str, section: &str, name: &str) {
-        let (at, _) = self.documents.locate(project, &[section, name]);
-        if let Err(message) = self.names.claim(kind, project, section, name, &at) {
-            self.problems.push(Problem::at(&at, message));
+    fn claim(&mut self, kind: NameKind, project: &str, section: &str, name: &str, at: &Location) {
+        if let Err(message) = self.names.claim(kind, project, section, name, at) {
+            self.problems.push(Problem::at(at, message));
         }
     }
 
@@ -234,7 +241,7 @@ impl<'a> Resolver<'a> {
             }));
         }
         let file = self.documents.main().file.clone();
-        let at = |line| super::error::Location { file: file.clone(), line };
+        let at = |line| Location { file: file.clone(), line };
         self.warnings.extend(found.into_iter().map(|(line, text)| Problem::at(&at(line), text)));
     }
 }

@@ -40,7 +40,14 @@ impl Shapes {
 
     /// Whether a key is to be used, and not only understood.
     pub(super) fn is_offered(&self, of: &str, key: &str) -> bool {
-        self.property(of, key).is_some_and(is_offered)
+        !key.starts_with('$') && self.property(of, key).is_some_and(is_offered)
+    }
+
+    /// The keys with a schema of some sort.
+    pub(super) fn keys(&self, is_listed: &dyn Fn(&Value) -> bool) -> impl Iterator<Item = &str> {
+        let definitions = self.root.get("$defs").and_then(Value::as_object).into_iter().flatten();
+        let properties = definitions.filter_map(|(_, definition)| properties(definition)).flatten();
+        properties.filter(|(_, property)| is_listed(property)).map(|(key, _)| key.as_str())
     }
 
     /// The keys that a struct needs.
@@ -50,7 +57,8 @@ impl Shapes {
     }
 }
 
-fn is_offered(property: &Value) -> bool {
+/// Whether a key with this schema is to be used, and not only understood.
+pub(super) fn is_offered(property: &Value) -> bool {
     property.get("not").is_none() && property.get("deprecated").is_none()
 }
 

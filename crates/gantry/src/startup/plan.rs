@@ -92,3 +92,6 @@ pub(super) fn server_plan(id: &str, server: &McpServer, trace: bool) -> ServerPl
     let settings = ServerSettings { id: id.into(), options, disabled: server.off.clone() };
     ServerPlan { config: Arc::new(settings), options: server.tools.clone() }
 }
+
+#[cfg(test)]
+mod tests;

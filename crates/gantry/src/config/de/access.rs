@@ -22,8 +22,11 @@ pub(super) struct Fields {
 
 impl Fields {
     pub(super) fn add(&self, name: &'static str, fields: &[&'static str]) {
-        self.structs.borrow_mut().push(name);
-        self.names.borrow_mut().extend(fields);
+        // A struct is read again when something in it is wrong.
+        if name.is_empty() || !self.structs.borrow().contains(&name) {
+            self.structs.borrow_mut().push(name);
+            self.names.borrow_mut().extend(fields);
+        }
     }
 
     pub(super) fn report_unknown(&self, reader: &Reader<'_>) {
@@ -152,8 +155,6 @@ impl<'de> SeqAccess<'de> for SameNode<'_> {
 pub(super) struct Take<'a> {
     reader: Reader<'a>,
     is_outermost: bool,
-    /// How many problems there were before.
-    problems: usize,
     next: Question,
 }
 
@@ -167,8 +168,7 @@ enum Question {
 
 impl<'a> Take<'a> {
     pub(super) fn new(reader: Reader<'a>) -> Self {
-        let problems = reader.context.problem_count();
-        Self { reader, is_outermost: reader.context.begin_entry(), problems, next: Question::Value }
+        Self { reader, is_outermost: reader.context.begin_entry(), next: Question::Value }
     }
 }
 
@@ -195,7 +195,7 @@ impl<'de> SeqAccess<'de> for Take<'_> {
             }
             Question::IsWhole => {
                 let is_whole: BoolDeserializer<Fault> =
-                    (reader.context.problem_count() == self.problems).into_deserializer();
+                    (!reader.context.has_bad_part(reader.node)).into_deserializer();
                 seed.deserialize(is_whole).map(Some)
             }
         }

@@ -74,12 +74,14 @@ impl<'a> Context<'a> {
         self.state.borrow().findings.problems.is_full()
     }
 
-    pub(super) fn problem_count(&self) -> usize {
-        self.state.borrow().findings.problems.count()
-    }
-
     pub(super) fn mark_bad(&self, node: &Node) {
         self.state.borrow_mut().bad.insert(std::ptr::from_ref(node).addr());
+    }
+
+    /// Whether a part of the value is left out.
+    pub(super) fn has_bad_part(&self, node: &Node) -> bool {
+        let parts = node.value.items().iter().chain(node.value.entries().iter().map(|entry| &entry.node));
+        parts.into_iter().any(|part| self.is_bad(part) || self.has_bad_part(part))
     }
 
     pub(super) fn is_bad(&self, node: &Node) -> bool {

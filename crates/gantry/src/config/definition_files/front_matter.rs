@@ -13,7 +13,7 @@ const EDITORS: &str = "mcp";
 
 /// A Markdown file that has front matter.
 #[derive(Debug)]
-pub(super) struct Page {
+pub(in crate::config) struct Page {
     pub(super) root: Node,
     /// The text below, if there is any.
     pub(super) prompt: Option<String>,
@@ -25,7 +25,7 @@ pub(super) struct Page {
 type IsProvider<'a> = &'a dyn Fn(&str) -> bool;
 
 /// Reads a file; one without front matter is no agent, and `None`.
-pub(super) fn read(text: &str, is_provider: IsProvider<'_>) -> Result<Option<Page>, Syntax> {
+pub(in crate::config) fn read(text: &str, is_provider: IsProvider<'_>) -> Result<Option<Page>, Syntax> {
     let mut lines = text.split_inclusive('\n');
     if lines.next().is_none_or(|first| first.trim_end() != FENCE) {
         return Ok(None);

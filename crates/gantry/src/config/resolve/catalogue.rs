@@ -28,7 +28,6 @@ impl Resolver<'_> {
         builtin: &mut BTreeMap<String, Builtin>,
     ) {
         let (project, keys) = (places.name.as_str(), ["tools", id]);
-        self.check_id(project, "tools", id);
         match entry {
             CatalogueEntry::Mcp(entry) => {
                 let Entry { value, missing, is_whole } = entry;

@@ -24,7 +24,6 @@ impl Resolver<'_> {
     ) -> BTreeMap<String, McpServer> {
         let mut servers = BTreeMap::new();
         for (id, entry) in entries {
-            self.check_id(project, "mcpServers", &id);
             let Entry { value, missing, is_whole } = entry;
             let Some(Both(options, Both(tools, _))) = value else { continue };
             let server = self.server(project, ["mcpServers", &id], options, tools, missing, is_whole);
@@ -58,6 +57,10 @@ impl Resolver<'_> {
     fn check_transport(&mut self, project: &str, entry: &[&str], options: &ServerOptions) {
         let transport = options.transport();
         if let Some((key, message)) = transport_problem(options) {
+            let spellings = ["url", "endpoint", "serverUrl", "httpUrl"].into_iter().filter(|_| key == "url");
+            let written =
+                spellings.filter(|key| self.documents.has(project, &[entry, &[*key]].concat())).next();
+            let key = written.unwrap_or(key);
             let keys = if key.is_empty() { entry.to_vec() } else { [entry, &[key]].concat() };
             return self.problem(project, &keys, &message);
         }

@@ -3,7 +3,7 @@
 use crate::config::document::quoted;
 use crate::config::error::Location;
 use gantry_core::names::sanitised;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// What a name is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -15,11 +15,7 @@ pub(in crate::config) enum NameKind {
 
 /// The names that are taken, by kind and project, with the section and the place of each.
 #[derive(Debug, Default)]
-pub(in crate::config) struct NameRegistry {
-    taken: BTreeMap<(NameKind, String, String), (Location, String)>,
-    /// Providers by project that files define, whose ids are claimed later.
-    providers: BTreeSet<(String, String)>,
-}
+pub(in crate::config) struct NameRegistry(BTreeMap<(NameKind, String, String), (Location, String)>);
 
 impl NameRegistry {
     /// Takes a name, or says what has it. Of two in one group, the duplicate key is reported.
@@ -32,8 +28,8 @@ impl NameRegistry {
         at: &Location,
     ) -> Result<(), String> {
         let key = (kind, project.to_owned(), name.to_owned());
-        let Some((first, taken_in)) = self.taken.get(&key) else {
-            self.taken.insert(key, (at.clone(), section.to_owned()));
+        let Some((first, taken_in)) = self.0.get(&key) else {
+            self.0.insert(key, (at.clone(), section.to_owned()));
             return Ok(());
         };
         if first.file == at.file && taken_in == section {
@@ -48,14 +44,9 @@ impl NameRegistry {
         })
     }
 
-    /// Notes a provider before all ids are claimed.
-    pub(in crate::config) fn note_provider(&mut self, project: &str, id: &str) {
-        self.providers.insert((project.to_owned(), id.to_owned()));
-    }
-
     /// Whether the project has a provider under this id, or under one that becomes this namespace.
     pub(in crate::config) fn has_provider(&self, project: &str, id: &str) -> bool {
-        let mut ids = self.providers.iter().filter(|(of, _)| of == project);
-        ids.any(|(_, known)| known == id || sanitised(known) == id)
+        let mut names = self.0.keys().filter(|(kind, of, _)| *kind == NameKind::Provider && of == project);
+        names.any(|(_, _, known)| known == id || sanitised(known) == id)
     }
 }

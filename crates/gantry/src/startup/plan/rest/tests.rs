@@ -1,33 +1,31 @@
 //! What the configuration of REST services comes to.
 
 use super::*;
-use crate::config::{Config, FixedEnv, Loaded, Source};
+use crate::config::{Config, Error, FixedEnv, MAIN_PROJECT, Source};
 use gantry_core::toolset::ToolSelector;
 use gantry_runtime::Options;
 use std::fs;
 use tempfile::TempDir;
 
-#[track_caller]
-fn loaded(text: &str) -> (TempDir, Loaded) {
+fn load(text: &str) -> Result<Loaded, Error> {
     let folder = TempDir::new().unwrap();
     fs::write(folder.path().join("gantry.yaml"), text).unwrap();
-    let loaded = Config::load(&Source::new(folder.path()), &FixedEnv::default());
-    (folder, loaded.unwrap_or_else(|error| panic!("{error}")))
+    Config::load(&Source::new(folder.path()), &FixedEnv::default())
+}
+
+fn main(loaded: &Loaded) -> &Project {
+    loaded.config.project(MAIN_PROJECT).unwrap()
 }
 
 #[track_caller]
 fn options(text: &str) -> Options {
-    let (_folder, loaded) = loaded(text);
-    super::super::options("default", &loaded.config.main).unwrap_or_else(|error| panic!("{error:#}"))
+    let loaded = load(text).unwrap_or_else(|error| panic!("{error}"));
+    super::super::options("default", main(&loaded)).unwrap_or_else(|error| panic!("{error:#}"))
 }
 
 #[track_caller]
 fn refused(text: &str) -> String {
-    let (_folder, loaded) = loaded(text);
-    match super::super::options("default", &loaded.config.main) {
-        Ok(options) => panic!("accepted: {options:?}"),
-        Err(error) => error.to_string(),
-    }
+    load(text).unwrap_err().to_string()
 }
 
 fn uses(options: &Options, agent: &str) -> Vec<ToolSelector> {
@@ -55,7 +53,7 @@ fn rst_2_an_api_that_is_not_there_is_named_where_an_agent_wants_it() {
     let said = refused(&format!("{APIS}agents:\n  one: {{ tools: ['openapi:petz'] }}\n"));
     assert!(
         said.ends_with(
-            r#"gantry.yaml:3: there is no API "openapi:petz"; there are openapi:pets, openapi:shop"#
+            r#"gantry.yaml:3: agents.one.tools[0]: there is no API "openapi:petz"; there are openapi:pets, openapi:shop"#
         ),
         "{said}"
     );
@@ -74,10 +72,11 @@ fn rst_1_what_is_said_of_a_tool_holds_for_that_tool() {
     );
     let rest = &options.providers["rest"];
     let ms = Duration::from_millis;
-    assert_eq!(rest.tools_cache, HashMap::from([("full".to_owned(), ms(5))]), "of a POST too");
-    assert_eq!(rest.tools_queue, HashMap::from([("full".to_owned(), Some(Arc::from("net")))]));
-    let times = [("full", ms(7)), ("stream", ms(11_000)), ("short", ms(9))];
-    assert_eq!(rest.tools_timeout, times.map(|(name, time)| (name.to_owned(), time)).into());
+    assert_eq!(rest.tools_cache["full"].get(), ms(5), "of a POST too");
+    assert_eq!(rest.tools_queue["full"].0.as_deref(), Some("net"));
+    let times = ["full", "stream", "short"].map(|name| rest.tools_timeout[name].get());
+    assert_eq!(times, [ms(7), ms(11_000), ms(9)]);
+    assert_eq!((rest.tools_cache.len(), rest.tools_queue.len(), rest.tools_timeout.len()), (1, 1, 3));
 }
 
 #[test]
@@ -95,27 +94,27 @@ fn rst_2_tools_of_an_api_are_named_with_its_id_or_without() {
     );
     assert_eq!(texts(&pets.denied), ["pets_delete_*"]);
     let ms = Duration::from_millis;
-    assert_eq!(pets.tools_timeout.get("pets_list_pets"), Some(&ms(7)));
-    assert_eq!(pets.tools_timeout.get("pets_x"), Some(&ms(9)));
-    assert_eq!((pets.cache, pets.queue.as_deref()), (Some(ms(5)), Some("net")));
+    assert_eq!(pets.tools_timeout["pets_list_pets"].get(), ms(7));
+    assert_eq!(pets.tools_timeout["pets_x"].get(), ms(9));
+    assert_eq!((pets.cache.some(), pets.queue.as_deref()), (Some(ms(5)), Some("net")));
 }
 
 #[test]
 fn patterns_that_are_none_are_named_at_their_line() {
     let many = "*a".repeat(40);
-    let (_folder, loaded) =
-        loaded(&format!("openapiSpecs:\n  pets:\n    spec: p.json\n    include:\n      - \"{many}\"\n"));
-    let said = providers(&loaded.config.main).unwrap_err().to_string();
+    let said =
+        refused(&format!("openapiSpecs:\n  pets:\n    spec: p.json\n    include:\n      - \"{many}\"\n"));
     assert!(said.contains("gantry.yaml:5: ") && said.contains("wildcards"), "{said}");
 }
 
 #[test]
 fn what_is_switched_off_gets_no_provider() {
-    let (_folder, loaded) = loaded(
+    let loaded = load(
         "restTools: { a: { description: D, url: 'http://a/', enabled: false }, b: { description: D, url: '${NONE_SUCH}' } }\n\
          openapiSpecs: { c: { spec: c.json, enabled: false }, d: { spec: '${NONE_SUCH}' } }\n",
-    );
-    let options = rest_options(&loaded.config.main, &mut Vec::new());
+    )
+    .unwrap();
+    let options = rest_options(main(&loaded));
     assert!(options.inline.is_empty() && options.apis.is_empty());
-    assert!(providers(&loaded.config.main).unwrap().is_empty());
+    assert!(gantry_rest::providers(options).unwrap().is_empty());
 }

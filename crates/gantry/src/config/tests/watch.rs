@@ -12,13 +12,13 @@ fn a_change_of_any_file_changes_the_stamp() {
         ("unrelated.txt", ""),
     ]);
     let loaded = folder.load();
-    let mut before = loaded.stamp();
-    assert_eq!(before, loaded.stamp(), "nothing has changed");
+    let mut before = loaded.snapshot();
+    assert_eq!(before, loaded.snapshot(), "nothing has changed");
     folder.write("unrelated.txt", "x");
     folder.write("unrelated/agents/a.md", "x");
-    assert_eq!(before, loaded.stamp(), "nothing that counts has changed");
+    assert_eq!(before, loaded.snapshot(), "nothing that counts has changed");
     let mut changed = |what: &str| {
-        let now = loaded.stamp();
+        let now = loaded.snapshot();
         assert_ne!(before, now, "{what}");
         before = now;
     };
