@@ -11,8 +11,10 @@ use crate::build;
 use crate::shell::{Program, target_dir};
 
 /// What the generator calls a page, and where the page is.
-const PAGES: [(&str, &str); 5] = [
+const PAGES: [(&str, &str); 7] = [
     ("config", "docs/reference/config.md"),
+    ("schema", "docs/reference/gantry.schema.json"),
+    ("troubleshooting", "docs/troubleshooting.md"),
     ("errors", "docs/reference/errors.md"),
     ("cli", "docs/reference/cli.md"),
     ("tools", "docs/reference/tools.md"),

@@ -24,6 +24,7 @@ pub mod provider;
 pub mod real_servers;
 pub mod server;
 pub mod tls;
+pub mod troubleshooting;
 
 pub use connection::Connection;
 pub use echo::Echo;

@@ -2,6 +2,7 @@
 
 mod actions;
 mod approvals;
+mod config;
 mod openapi;
 mod policy;
 
@@ -12,6 +13,7 @@ pub(crate) use approvals::{
     ApprovalsAction, Approve, CreateKey, Deny, Grants, KeysAction, ListApprovals, ListKeys, OneApproval,
     RevokeGrant, Role, Scope, WatchApprovals,
 };
+pub(crate) use config::ConfigAction;
 pub(crate) use openapi::{Inspect, OpenapiAction};
 pub(crate) use policy::{PolicyAction, Replay, TestPolicy};
 
@@ -162,6 +164,14 @@ pub(crate) enum Command {
     Policy {
         #[command(subcommand)]
         action: PolicyAction,
+    },
+    /// Check the configuration, show what applies, or print its schema for editors
+    #[command(
+        after_help = "Examples:\n  gantry config check\n  gantry config show\n  gantry config schema > gantry.schema.json"
+    )]
+    Config {
+        #[command(subcommand)]
+        action: ConfigAction,
     },
     /// See what would become of an OpenAPI document: its tools, their names, what is skipped and why
     Openapi {

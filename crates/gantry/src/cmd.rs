@@ -6,6 +6,7 @@ mod approvals;
 mod arguments;
 mod audit;
 mod call;
+mod config;
 mod doctor;
 mod events;
 mod keys;
@@ -35,6 +36,9 @@ pub(crate) async fn dispatch(cli: Cli, extra: Extra) -> anyhow::Result<Done> {
     if let Command::Policy { action } = &cli.command {
         return policy::run(&cli, extra, action).await;
     }
+    if let Command::Config { action } = &cli.command {
+        return config::run(&cli, action);
+    }
     // A document is looked at without anything being started.
     if let Command::Openapi { action } = &cli.command {
         return Box::pin(openapi::run(&cli, action)).await;
@@ -53,7 +57,9 @@ pub(crate) async fn dispatch(cli: Cli, extra: Extra) -> anyhow::Result<Done> {
         Command::Audit { verify, filter } => audit::run(setup, verify, &filter).await,
         Command::Keys { action, list } => keys::run(setup, action, &list).await,
         Command::Runs(runs) => runs::run(setup, &runs).await,
-        Command::Doctor(_) | Command::Policy { .. } | Command::Openapi { .. } => Ok(Done::Well),
+        Command::Doctor(_) | Command::Config { .. } | Command::Policy { .. } | Command::Openapi { .. } => {
+            Ok(Done::Well)
+        }
     }
 }
 

@@ -23,6 +23,7 @@ mod reference;
 mod resolve;
 mod schema;
 mod shapes;
+mod show;
 mod suggest;
 #[cfg(test)]
 mod tests;
@@ -35,6 +36,7 @@ pub use load::{Loaded, ServerReader};
 pub use model::{Api, Builtin, Config, MAIN_PROJECT, McpServer, Places, Project, RestTool};
 pub use reference::reference;
 pub use shapes::json_schema;
+pub use show::{Setting, settings};
 pub use watch::FileSnapshot;
 
 /// A file that uses every key of this version.

@@ -25,6 +25,15 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+/// Reads and checks the configuration in a folder, as `gantry config check` does.
+///
+/// # Errors
+/// Every problem, one per line.
+pub fn check_configuration(folder: &std::path::Path) -> Result<(), config::Error> {
+    let loaded = config::Config::load(&config::Source::new(folder), &config::FixedEnv::default())?;
+    startup::validate(&loaded)
+}
+
 /// What a program built on this one adds to it, in every project.
 #[derive(Debug, Clone, Default)]
 pub struct Extra {

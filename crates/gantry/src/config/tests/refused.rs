@@ -179,11 +179,7 @@ fn duplicate_keys_are_refused() {
             gantry.yaml:3: key "bind" in server is already on line 2; keep one
             gantry.yaml:4: key "name" in policies[0] is already on line 4; keep one"#]],
     );
-    check_as(
-        Format::Json,
-        json,
-        expect![[r#"gantry.json:3: key "server" is already on line 2; keep one"#]],
-    );
+    check_as(Format::Json, json, expect![[r#"gantry.json:3: key "server" is already on line 2; keep one"#]]);
     check_as(Format::Toml, toml, expect!["gantry.toml:3:1: not valid TOML: duplicate key"]);
 }
 
