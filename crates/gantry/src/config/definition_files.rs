@@ -100,9 +100,10 @@ pub(super) fn read_all(
             let mut findings = Findings::default();
             let defined = define(&file, places, resolver, variables, &mut findings);
             let is_accepted = accept(findings, resolver, is_lenient);
-            let at = Location { file: file.shown.clone(), line: 1 };
             let project = places.name.as_str();
             if let Some((name, defined, document)) = defined.filter(|_| is_accepted) {
+                let named = find(&document.root, "name").filter(|_| file.kind == FileKind::AgentMarkdown);
+                let at = Location { file: file.shown.clone(), line: named.map_or(1, |entry| entry.line) };
                 let name_kind = defined.name_kind();
                 match resolver.names.claim(name_kind, project, kind.folder, &name, &at) {
                     Ok(()) => {
