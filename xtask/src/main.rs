@@ -2,128 +2,100 @@
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool talks to its user")]
 
-mod build;
+mod dist;
 mod lines;
 mod reference;
 mod shell;
-mod specs;
+mod source;
 mod test;
 mod tidy;
 
-use std::env;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use clap::Parser;
 
 use shell::{Program, target_dir};
 
-const USAGE: &str = "\
-Usage: cargo xtask <command> [arguments]
-
-Commands:
-  up [args]            Build Gantry and run `gantry serve`, with the arguments passed on
-  test [options]       Check and test everything; `cargo xtask test --help` lists the steps
-  tidy                 Check the rules of this repository: crate edges, sizes, headers, words
-  lines                Count the lines of the product, crate by crate, without tests
-  reference [--check]  Write the generated pages in docs/reference, or check that they are fresh
-  bench [args]         Build for speed and run the bench, with the arguments passed on
-  specs [options]      Import public OpenAPI documents and print what became of them, as a table;
-                       --long imports all of them, --program PATH does it with a Gantry that is built
-  help                 Print this text
-
-Exit codes: 0 done, 1 something failed or was found, 2 wrong usage.
-";
-
-/// The exit code for a command line that makes no sense.
-const WRONG_USAGE: u8 = 2;
-
-/// What the user typed after `cargo xtask`.
+/// Builds, runs, checks and measures Gantry
+///
+/// Exit codes: 0 done, 1 something failed or was found, 2 wrong usage.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
 enum Command {
-    Up(Vec<String>),
+    /// Build Gantry and run `gantry serve`, with the arguments passed on
+    #[command(disable_help_flag = true)]
+    Up(PassedOn),
+    /// Check and test everything
     Test(test::Options),
+    /// Check the rules of this repository: dependencies, licences, file lengths, words
     Tidy,
+    /// Count the lines of the product, crate by crate, without tests
     Lines,
-    WriteReference,
-    CheckReference,
-    Bench(Vec<String>),
-    Specs(specs::Options),
-    Help(String),
+    /// Write the generated pages in docs/reference
+    Reference {
+        /// Fail where a page differs, instead of writing it
+        #[arg(long)]
+        check: bool,
+    },
+    /// Build the program as it is released, stripped, with its symbols in a file beside it
+    Dist,
+    /// Build for speed and run the benchmarks, with the arguments passed on
+    #[command(disable_help_flag = true)]
+    Bench(PassedOn),
+}
+
+#[derive(Debug, clap::Args)]
+struct PassedOn {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    args: Vec<String>,
 }
 
 fn main() -> ExitCode {
-    let command = match parse(env::args().skip(1).collect()) {
-        Ok(command) => command,
-        Err(error) => {
-            eprintln!("error: {error}; `cargo xtask --help` shows what there is");
-            return ExitCode::from(WRONG_USAGE);
-        }
-    };
-    run(command, &root()).unwrap_or_else(|error| {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
+    run(Command::parse(), manifest.parent().unwrap_or(manifest)).unwrap_or_else(|error| {
         eprintln!("error: {error:#}");
         ExitCode::FAILURE
     })
 }
 
-fn parse(args: Vec<String>) -> Result<Command, String> {
-    let mut args = args.into_iter();
-    let Some(name) = args.next() else { return Err("name a command".to_owned()) };
-    let rest: Vec<String> = args.collect();
-    let words: Vec<&str> = rest.iter().map(String::as_str).collect();
-    match (name.as_str(), words.as_slice()) {
-        ("up", _) => Ok(Command::Up(rest)),
-        ("bench", _) => Ok(Command::Bench(rest)),
-        ("test", _) if words.iter().take_while(|word| **word != "--").any(is_help) => {
-            Ok(Command::Help(test::usage()))
-        }
-        ("test", _) => test::Options::parse(rest).map(Command::Test),
-        ("help" | "--help" | "-h", _) => Ok(Command::Help(USAGE.to_owned())),
-        (_, [word]) if is_help(word) => Ok(Command::Help(USAGE.to_owned())),
-        ("tidy", []) => Ok(Command::Tidy),
-        ("lines", []) => Ok(Command::Lines),
-        ("reference", []) => Ok(Command::WriteReference),
-        ("reference", ["--check"]) => Ok(Command::CheckReference),
-        ("specs", _) => specs::Options::parse(&words).map(Command::Specs),
-        ("tidy" | "lines" | "reference", [word, ..]) => Err(format!("`{name}` does not know `{word}`")),
-        _ => Err(format!("there is no command `{name}`")),
-    }
-}
-
-fn is_help(word: &&str) -> bool {
-    matches!(*word, "--help" | "-h")
-}
-
 fn run(command: Command, root: &Path) -> Result<ExitCode> {
-    match command {
-        Command::Up(args) => Program::cargo(root)
-            .args(["run", "--release", "-p", "gantry", "--", "serve"])
-            .args(args)
-            .replace(),
-        Command::Bench(args) => {
-            Program::cargo(root)
-                .args(["build", "--release", "-p", "gantry", "-p", "gantry-testkit", "--bins"])
-                .run()?;
-            Program::new(target_dir(root).join("release").join("bench"), root).args(args).replace()
+    let is_good = match command {
+        Command::Up(PassedOn { args }) => {
+            let serve = ["run", "--profile", "up", "-p", "gantry", "--", "serve"];
+            return Program::cargo(root).args(serve).args(args).replace();
         }
-        Command::Specs(options) => specs::run(root, &options).map(|()| ExitCode::SUCCESS),
-        Command::Test(options) => Ok(exit_code(test::run(root, &options))),
-        Command::Tidy => Ok(exit_code(tidy::run(root)?)),
-        Command::Lines => lines::run(root).map(|()| ExitCode::SUCCESS),
-        Command::WriteReference => reference::write(root).map(|()| ExitCode::SUCCESS),
-        Command::CheckReference => reference::check(root).map(|()| ExitCode::SUCCESS),
-        Command::Help(text) => {
-            print!("{text}");
-            Ok(ExitCode::SUCCESS)
+        Command::Bench(PassedOn { args }) => {
+            let build = ["build", "--release", "-p", "gantry", "-p", "gantry-testkit", "--bins"];
+            Program::cargo(root).args(build).run()?;
+            return Program::new(target_dir(root).join("release").join("bench"), root).args(args).replace();
         }
+        Command::Dist => dist::run(root).map(|()| true)?,
+        Command::Test(options) => test::run(root, &options),
+        Command::Tidy => tidy::run(root)?,
+        Command::Lines => lines::run(root).map(|()| true)?,
+        Command::Reference { check } => reference::run(root, check).map(|()| true)?,
+    };
+    Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Command::command().debug_assert();
     }
-}
 
-fn exit_code(is_good: bool) -> ExitCode {
-    if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-}
-
-/// The root of the repository: the folder above this crate.
-fn root() -> PathBuf {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    here.parent().unwrap_or(here).to_path_buf()
+    #[test]
+    fn other_programs_get_their_arguments_unread() {
+        let command = Command::try_parse_from(["xtask", "up", "--help", "--data", "d", "--", "x"]).unwrap();
+        assert!(
+            matches!(command, Command::Up(PassedOn { args }) if args == ["--help", "--data", "d", "--", "x"])
+        );
+    }
 }

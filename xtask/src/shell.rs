@@ -2,16 +2,17 @@
 
 #![expect(clippy::disallowed_methods, reason = "automation runs cargo, npm and python; the product does not")]
 
-mod running;
+mod background;
 
 use std::env;
 use std::ffi::OsStr;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, ensure};
 
-pub(crate) use running::Running;
+pub(crate) use background::BackgroundProcess;
 
 /// A program to run in a folder, with what to show for it.
 #[derive(Debug)]
@@ -32,12 +33,9 @@ impl Program {
     /// Cargo of the toolchain that runs us.
     pub(crate) fn cargo(folder: &Path) -> Self {
         let mut cargo = Self::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()), folder);
-        // What cargo told this program about itself would make some build scripts run again, and all that follows them.
-        let ours = |name: &OsStr| {
-            name.to_str()
-                .is_some_and(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_"))
-        };
-        for (name, _) in env::vars_os().filter(|(name, _)| ours(name)) {
+        // With the variables that cargo set for this program, some build scripts and all that depends on them run again.
+        let is_ours = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
+        for (name, _) in env::vars_os().filter(|(name, _)| is_ours(&name.to_string_lossy())) {
             cargo.command.env_remove(name);
         }
         cargo
@@ -68,43 +66,39 @@ impl Program {
     pub(crate) fn run(mut self) -> Result<()> {
         eprintln!("$ {}", self.shown);
         let status = self.command.status().with_context(|| format!("cannot start `{}`", self.shown))?;
-        if !status.success() {
-            bail!("`{}` failed ({status})", self.shown);
-        }
+        ensure!(status.success(), "`{}` failed ({status})", self.shown);
         Ok(())
     }
 
-    /// Runs quietly and gives what it printed on standard output; what it says on standard error stays visible.
+    /// Runs quietly and returns its standard output; its standard error stays visible.
     pub(crate) fn output(mut self) -> Result<String> {
         self.command.stdin(Stdio::null()).stderr(Stdio::inherit());
         let output = self.command.output().with_context(|| format!("cannot start `{}`", self.shown))?;
-        if !output.status.success() {
-            bail!("`{}` failed ({})", self.shown, output.status);
-        }
+        ensure!(output.status.success(), "`{}` failed ({})", self.shown, output.status);
         String::from_utf8(output.stdout).with_context(|| format!("`{}` printed no valid UTF-8", self.shown))
     }
 
-    /// Asks a program that may not be there: what it printed, or `None` when it is absent or fails.
+    /// Runs a program that may not be installed: what it printed, or `None` if it is absent or fails.
     pub(crate) fn probe(mut self) -> Option<String> {
         let output = self.command.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
     }
 
     /// Becomes the program, so that its signals and its exit code are its own.
-    #[cfg(unix)]
     pub(crate) fn replace(mut self) -> Result<ExitCode> {
-        use std::os::unix::process::CommandExt as _;
         eprintln!("$ {}", self.shown);
         Err(self.command.exec()).with_context(|| format!("cannot start `{}`", self.shown))
     }
+}
 
-    /// Runs the program and hands on its exit code.
-    #[cfg(not(unix))]
-    pub(crate) fn replace(mut self) -> Result<ExitCode> {
-        eprintln!("$ {}", self.shown);
-        let status = self.command.status().with_context(|| format!("cannot start `{}`", self.shown))?;
-        Ok(status.code().and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from))
-    }
+/// The packages, targets and features that clippy, the build and the test runner ask cargo for. Cargo unifies features
+/// over what it is asked for, so another choice would compile most of the workspace a second time.
+pub(crate) const EVERYTHING: [&str; 2] = ["--workspace", "--all-targets"];
+
+/// Builds the programs alone, unless they are built already. There are no examples: asking for them brings the features
+/// that tests have.
+pub(crate) fn build_programs(root: &Path) -> Result<()> {
+    Program::cargo(root).args(["build", "--workspace", "--bins", "--examples"]).run()
 }
 
 /// Where cargo puts what it builds.

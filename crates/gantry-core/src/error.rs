@@ -46,7 +46,7 @@ codes! {
     ApprovalRequired = "APPROVAL_REQUIRED",
     /// A person said no. Nothing was run.
     RejectedByUser = "REJECTED_BY_USER",
-    /// Nobody decided in time. Nothing was run.
+    /// No approver decided in time. Nothing was run.
     RejectedByTimeout = "REJECTED_BY_TIMEOUT",
     /// Too many calls wait already. Nothing was run; try again later.
     QueueFull = "QUEUE_FULL",

@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_not_sent_is_told_from_what_broke() {
+    async fn requests_that_were_not_sent_differ_from_those_that_broke() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/", listener.local_addr().unwrap());
         drop(listener);

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_are_told_by_type_suffix_and_family() {
+    fn kinds_are_recognised_by_type_suffix_and_family() {
         for (text, kind) in [
             ("application/problem+json; charset=utf-8", BodyKind::Json),
             ("Application/X-NDJSON", BodyKind::Ndjson),

@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn apr_8_a_clock_that_somebody_sets_moves_nothing_that_waits() {
+    fn apr_8_a_changed_system_clock_moves_nothing_that_waits() {
         // Set once, to what the wall clock says; later it is never asked.
         let set = (7_000_000, 100);
         assert_eq!(steady_at(set, 100), 7_000_000);

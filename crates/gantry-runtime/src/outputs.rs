@@ -153,21 +153,21 @@ mod tests {
     fn an_output_is_adopted_once_and_outlives_the_session_that_made_it() {
         let dir = tempfile::tempdir().unwrap();
         let outputs = Outputs::new(dir.path());
-        let (maker, heir) = (SessionId::generate(), SessionId::generate());
+        let (maker, adopter) = (SessionId::generate(), SessionId::generate());
         let files = |of: SessionId| {
             let folder = dir.path().join("outputs").join(format!("session-{}", of.uuid()));
             fs::read_dir(folder).map_or(0, Iterator::count)
         };
         let handle = outputs.store(maker, "text").unwrap();
         assert_eq!(outputs.adopt(maker, &handle).unwrap(), (handle.clone(), None), "it has it");
-        let (own, added) = outputs.adopt(heir, &handle).unwrap();
+        let (own, added) = outputs.adopt(adopter, &handle).unwrap();
         assert_eq!(added, Some(4));
-        assert_eq!(outputs.adopt(heir, &handle).unwrap(), (own.clone(), None), "once");
-        assert_eq!((files(maker), files(heir)), (1, 1));
+        assert_eq!(outputs.adopt(adopter, &handle).unwrap(), (own.clone(), None), "once");
+        assert_eq!((files(maker), files(adopter)), (1, 1));
         outputs.remove(maker).unwrap();
-        assert_eq!(outputs.read(heir, &own).unwrap(), "text");
+        assert_eq!(outputs.read(adopter, &own).unwrap(), "text");
         for gone in [&*handle, "", "x/y", "session-../secret"] {
-            let error = outputs.adopt(heir, gone).unwrap_err();
+            let error = outputs.adopt(adopter, gone).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::NotFound, "{gone}");
         }
     }

@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn all_sessions_together_cannot_watch_without_end_and_who_is_refused_is_told_why() {
+    fn subscriptions_of_all_sessions_are_limited_and_a_refusal_gives_the_reason() {
         let (subscriptions, server): (_, Arc<str>) = (Subscriptions::default(), "s".into());
         for n in 0..TOTAL / PER_SESSION {
             let session = SessionId::generate();
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_chosen_no_level_hears_what_is_worth_telling() {
+    fn without_a_chosen_level_a_session_gets_info_and_above() {
         let subscriptions = Subscriptions::default();
         assert_eq!(subscriptions.least_level(), LogLevel::Info);
         let ann = SessionId::generate();

@@ -8,12 +8,6 @@ const SHOWN: usize = 20;
 /// The report, which `.config/nextest.toml` asks for. Nextest puts it here wherever cargo builds.
 const REPORT: &str = "target/nextest/default/junit.xml";
 
-#[derive(Debug, PartialEq)]
-struct Test<'a> {
-    seconds: f64,
-    name: &'a str,
-}
-
 /// Forgets the report of an earlier run, so that a run that does not get far shows none.
 pub(super) fn forget(root: &Path) {
     // Without an earlier run there is none.
@@ -28,24 +22,24 @@ pub(super) fn print(root: &Path) {
 }
 
 fn table(report: &str) -> String {
-    let mut tests: Vec<Test<'_>> = report.split("<testcase ").skip(1).filter_map(test).collect();
-    let sum: f64 = tests.iter().map(|test| test.seconds).sum();
-    tests.sort_by(|one, other| other.seconds.total_cmp(&one.seconds));
+    let mut tests: Vec<(f64, &str)> = report.split("<testcase ").skip(1).filter_map(test).collect();
+    let sum: f64 = tests.iter().map(|(seconds, _)| seconds).sum();
+    tests.sort_by(|one, other| other.0.total_cmp(&one.0));
     let mut text = format!("\nslowest of {} tests, which took {sum:.0} s one after another:\n", tests.len());
-    for Test { seconds, name } in tests.iter().take(SHOWN) {
+    for (seconds, name) in tests.iter().take(SHOWN) {
         text.push_str(&format!("{seconds:>8.1} s  {name}\n"));
     }
     text
 }
 
-/// Names of tests hold nothing that XML would write otherwise.
-fn test(tag: &str) -> Option<Test<'_>> {
+/// The time and the name of a test. Names hold nothing that XML escapes.
+fn test(tag: &str) -> Option<(f64, &str)> {
     let attributes = tag.split_once('>')?.0;
     let value = |key: &str| {
         let (_, rest) = attributes.split_once(&format!("{key}=\""))?;
         rest.split_once('"').map(|(value, _)| value)
     };
-    Some(Test { seconds: value(" time")?.parse().ok()?, name: value("name")? })
+    Some((value(" time")?.parse().ok()?, value("name")?))
 }
 
 #[cfg(test)]

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_grant_is_for_one_server_where_that_can_be_told() {
+    fn a_grant_is_for_one_server_if_the_server_is_known() {
         let (rules, one, other) = (Digest::of(b"rules"), Arc::from("one"), Arc::from("other"));
         assert_eq!(grant_scope_digest(rules, None), rules);
         let digest = |source| grant_scope_digest(rules, source);

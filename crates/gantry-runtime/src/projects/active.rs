@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_active_is_remembered_and_damage_is_not_taken_for_nobody() {
+    fn the_active_agent_is_remembered_and_damage_is_not_taken_for_none() {
         let dir = tempfile::tempdir().unwrap();
         let data = dir.path().join("deep");
         assert_eq!(read(&data), None);

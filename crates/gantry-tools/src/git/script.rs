@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_git_itself_refuses_is_told_in_its_words() {
+    fn a_refusal_of_git_is_reported_in_its_words() {
         for (said, code) in [
             ("fatal: pathspec 'x' did not match any files", "FILE_NOT_FOUND"),
             ("fatal: x: '/workspace/x' is outside repository at '/workspace/y'", "INVALID_PATH"),

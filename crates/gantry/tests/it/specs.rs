@@ -1,5 +1,5 @@
-//! RST-3: OpenAPI documents that others wrote become tools. `cargo xtask test --only specs` installs them; `cargo xtask
-//! specs` prints the figures that `docs/openapi.md` has.
+//! RST-3: OpenAPI documents that others wrote become tools. `cargo xtask test --only specs` installs them; with
+//! `--no-capture` the tests print the figures that `docs/openapi.md` has.
 
 #![cfg(test)]
 
@@ -176,6 +176,11 @@ fn import(paths: &[PathBuf]) -> Sum {
         }
     });
     let sum = sum.into_inner().expect("the sum");
+    let Sum { documents, operations, imported, .. } = &sum;
+    eprintln!(
+        "{documents} documents, {operations} operations, {imported} imported; skipped:\n{}",
+        sum.reasons()
+    );
     assert!(sum.wrong.is_empty(), "{}\n{}", sum.wrong.join("\n"), sum.reasons());
     sum
 }

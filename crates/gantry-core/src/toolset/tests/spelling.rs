@@ -36,7 +36,7 @@ fn all(pool: &Arc<Pool>) -> Toolset {
 }
 
 #[test]
-fn nam_2_a_tool_of_an_odd_id_is_called_denied_and_used_by_the_same_texts() {
+fn nam_2_a_tool_with_an_unusual_id_is_called_denied_and_used_by_the_same_texts() {
     let pool = Arc::new(Pool::build(vec![
         candidate("org/srv", "push", Style::Prefixed),
         candidate("@scope/pkg", "push", Style::Prefixed),
@@ -84,7 +84,7 @@ fn nam_6_a_hidden_tool_does_not_make_the_spelling_of_a_visible_one_unclear() {
 }
 
 #[test]
-fn pol_3_a_provider_that_comes_while_running_is_meant_by_its_id() {
+fn pol_3_a_provider_that_comes_while_running_is_matched_by_its_id() {
     let docs = || candidate("extra", "docs", Style::Bare);
     let before = Arc::new(Pool::build(vec![docs(), candidate("files", "docs_x", Style::Prefixed)]));
     let now = Arc::new(Pool::build(vec![docs(), candidate("docs", "find", Style::Prefixed)]));

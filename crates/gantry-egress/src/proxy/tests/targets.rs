@@ -141,7 +141,7 @@ async fn a_name_that_turns_private_gains_nothing() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_reached_is_told_from_what_is_refused() {
+async fn unreachable_targets_and_refused_targets_get_different_answers() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);

@@ -297,7 +297,7 @@ async fn a_server_that_never_answers_what_was_withdrawn_is_doubted_for_a_while_o
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_withdrawn_later_does_not_prolong_the_doubt_about_another_session() {
+async fn a_later_withdrawal_does_not_prolong_the_wait_for_another_session() {
     let bench = Bench::new();
     drop(bench.request(1, false));
     tokio::time::advance(CANCELLED_TTL / 2).await;

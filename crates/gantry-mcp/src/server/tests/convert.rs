@@ -44,7 +44,7 @@ fn a_result_that_is_nested_too_deep_is_refused_as_such() {
 }
 
 #[test]
-fn a_modern_client_is_told_the_kind_and_who_answers() {
+fn a_modern_client_gets_the_kind_and_the_answering_server() {
     let modern = Version::MODERN;
     let info = r#""_meta":{"io.modelcontextprotocol/serverInfo":{"name":"g"}}"#;
     check("{}", ResultKind::Call, modern, &format!(r#"{{"resultType":"complete",{info}}}"#));

@@ -39,7 +39,7 @@ async fn the_first_message_says_what_is_granted() {
 }
 
 #[tokio::test]
-async fn only_what_was_asked_for_is_told() {
+async fn only_the_requested_changes_are_sent() {
     let server = Fake::full();
     let mut events = listen(
         &server,

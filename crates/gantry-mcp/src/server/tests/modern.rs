@@ -102,7 +102,7 @@ async fn required_fields_are_required() {
 }
 
 #[tokio::test]
-async fn an_unknown_version_is_told_the_known_one() {
+async fn an_unknown_version_is_answered_with_the_known_one() {
     for asked in ["2099-01-01", "v999.0.0", "2025-11-25"] {
         let params = META.replace("2026-07-28", asked);
         let answer =

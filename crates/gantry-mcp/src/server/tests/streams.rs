@@ -179,7 +179,7 @@ async fn the_common_stream_tells_what_concerns_the_session() {
 }
 
 #[tokio::test]
-async fn what_happens_while_no_common_stream_is_open_is_told_later() {
+async fn events_without_an_open_common_stream_are_sent_later() {
     let server = Fake::full();
     let session = handshake(&server, "guest", "2025-11-25").await;
     let sent = [("mcp-session-id", session.as_str())];

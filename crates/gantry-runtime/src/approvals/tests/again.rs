@@ -151,7 +151,7 @@ async fn a_call_that_goes_on_in_a_session_that_was_brought_back_is_stopped_when_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_process_recorded_right_before_its_end_is_told() {
+async fn an_outcome_recorded_right_before_the_end_of_a_process_is_reported() {
     let home = Home::new().await;
     let held = home.call("slow", "{}").await;
     home.begin(id(&held)).await;

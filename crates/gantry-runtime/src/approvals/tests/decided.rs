@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_rule_that_nobody_knows_lets_nothing_through() {
+async fn an_unknown_rule_lets_nothing_through() {
     let home = Home::new().await;
     let refused = home.call("unclear", "{}").await;
     assert_eq!((refused.state, home.ran()), (State::Refused, 0));
@@ -26,7 +26,7 @@ async fn a_yes_runs_the_call_once_and_a_second_one_comes_too_late() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_and_nobody_and_withdrawn_are_told_apart() {
+async fn rejected_expired_and_withdrawn_are_different_errors() {
     let home = Home::with(
         |plan| plan.options.approvals.timeout = Duration::from_millis(50).into(),
         ApprovalRules::default(),
@@ -52,7 +52,7 @@ async fn no_and_nobody_and_withdrawn_are_told_apart() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn edited_arguments_are_checked_and_told() {
+async fn edited_arguments_are_checked_and_reported() {
     let home = Home::new().await;
     let held = home.call("act", "{\"n\":1}").await;
     let edit = |text: &str| DecisionInput { modified_args: Some(text.into()), ..yes() };
@@ -79,7 +79,7 @@ async fn a_grant_answers_the_next_question_until_it_is_revoked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_delay_holds_a_call_that_nobody_has_to_approve() {
+async fn a_delay_holds_a_call_that_needs_no_approval() {
     let gates = ApprovalRules { default_delay: Duration::from_millis(30), ..ApprovalRules::default() };
     let home = Home::with(|_| {}, gates).await;
     let held = home.call("free", "{\"n\":1}").await;

@@ -102,7 +102,7 @@ async fn one_who_waits_alone_and_leaves_stops_the_call_that_runs() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_joins_a_call_that_runs_is_not_told_that_it_waits() {
+async fn a_caller_that_joins_a_running_call_is_not_notified_that_it_waits() {
     let home = Home::new().await;
     let first = home.call("slow", "{}").await;
     home.begin(id(&first)).await;

@@ -49,7 +49,7 @@ fn each_tool_asks_exactly_when_it_should() {
 }
 
 #[test]
-fn nobody_is_asked_about_a_call_that_cannot_work() {
+fn no_approval_is_asked_for_a_call_that_cannot_work() {
     let bench = Bench::new();
     bench.put("full/x", "");
     bench.put("a.txt", "a");
@@ -121,7 +121,7 @@ fn a_file_that_appears_after_judging_is_not_overwritten() {
 }
 
 #[test]
-fn a_file_too_large_to_hash_is_told_apart_by_its_times() {
+fn a_file_too_large_to_hash_is_recognised_by_its_times() {
     let bench = Bench::new();
     let file = fs::File::create(bench.ws("big")).unwrap();
     file.set_len(1 << 40).unwrap();

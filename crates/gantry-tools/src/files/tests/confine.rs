@@ -82,7 +82,7 @@ fn a_refusal_does_not_tell_what_exists_outside() {
 }
 
 #[test]
-fn an_escape_is_told_from_a_permission_that_is_missing() {
+fn an_escape_and_a_missing_permission_are_different_errors() {
     let denied = std::io::Error::from_raw_os_error(rustix::io::Errno::ACCESS.raw_os_error());
     assert_eq!(failure::io_error("opening", "p", &denied).error.code.as_str(), "PERMISSION_DENIED");
     let bench = Bench::new();
@@ -123,7 +123,7 @@ fn malformed_paths_are_refused() {
 }
 
 #[test]
-fn odd_names_are_only_names() {
+fn unusual_names_are_only_names() {
     let bench = Bench::new();
     let names =
         ["%2e%2e%2fetc", "..\\..\\x", "..∕x", "..／x", "a\u{202e}b", "~", "$HOME", "...", "a\nb\u{1b}[31m"];

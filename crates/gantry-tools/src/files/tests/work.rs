@@ -54,7 +54,7 @@ fn no_mode_hides_from_a_listing_what_has_something_in_it() {
 }
 
 #[test]
-fn names_that_are_not_text_are_escaped_so_that_they_can_be_told_apart() {
+fn names_that_are_not_text_are_escaped_and_stay_distinct() {
     let bench = Bench::new();
     fs::write(bench.ws("").join(OsStr::from_bytes(b"a\xff\\b")), "").unwrap();
     fs::write(bench.ws("").join("c\\d"), "").unwrap();

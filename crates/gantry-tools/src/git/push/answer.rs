@@ -150,17 +150,23 @@ mod tests {
 
     #[test]
     fn every_failure_says_what_to_do_and_whether_it_may_have_arrived() {
-        let told = |why: &str| format!("!\tb:refs/heads/main\t{why}\n");
+        let answer = |why: &str| format!("!\tb:refs/heads/main\t{why}\n");
         for (stdout, stderr, code, effect, words) in [
-            (told("[rejected] (fetch first)"), "", "EXECUTION_ERROR", EffectState::None, "fetch and merge"),
+            (answer("[rejected] (fetch first)"), "", "EXECUTION_ERROR", EffectState::None, "fetch and merge"),
             (
-                told("[remote rejected] (hook declined)"),
+                answer("[remote rejected] (hook declined)"),
                 "remote: no\n",
                 "EXECUTION_ERROR",
                 EffectState::None,
                 "declined)\nno",
             ),
-            (told("[remote failure] (no report)"), "", "EXECUTION_ERROR", EffectState::Possible, "not known"),
+            (
+                answer("[remote failure] (no report)"),
+                "",
+                "EXECUTION_ERROR",
+                EffectState::Possible,
+                "not known",
+            ),
             (
                 String::new(),
                 "fatal: Authentication failed for 'x'",

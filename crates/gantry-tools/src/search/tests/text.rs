@@ -147,7 +147,7 @@ fn lines_around_a_match_are_shown() {
 }
 
 #[test]
-fn binary_files_huge_lines_and_odd_text_do_no_harm() {
+fn binary_files_huge_lines_and_broken_text_do_no_harm() {
     let bench = Bench::new();
     bench.put("binary", b"needle\n\0\x01needle\n");
     bench.put("late", [b"needle\n".repeat(50_000), vec![0], b"needle\n".to_vec()].concat());

@@ -7,16 +7,11 @@ use super::one_line;
 use gantry_egress::Url;
 use html5gum::emitters::callback::{CallbackEmitter, CallbackEvent};
 use html5gum::{Span, State, Tokenizer};
-use markup5ever::tendril::StrTendril;
-use markup5ever::{Attribute, LocalName, QualName, ns};
-use markup5ever_rcdom::{Node, NodeData};
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// Limit: elements within each other. Deeper ones lose their marks, not their words. The converter recurses, so this
+/// Limit: elements within each other. Deeper ones lose their marks, not their words. The writer recurses, so this
 /// keeps it from exhausting the stack.
 const DEPTH: usize = 256;
 
@@ -50,13 +45,13 @@ const DROPPED: [&str; 17] = [
 
 /// Elements that begin a paragraph, and thereby end one.
 #[rustfmt::skip]
-const BLOCKS: [&str; 33] = [
+pub(super) const BLOCKS: [&str; 33] = [
     "address", "article", "aside", "blockquote", "center", "dd", "details", "div", "dl", "dt", "fieldset",
     "figcaption", "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hr", "li", "main",
     "menu", "ol", "p", "pre", "section", "summary", "table", "ul",
 ];
 
-const TABLE_PARTS: [&str; 8] = ["table", "caption", "thead", "tbody", "tfoot", "tr", "td", "th"];
+pub(super) const TABLE_PARTS: [&str; 8] = ["table", "caption", "thead", "tbody", "tfoot", "tr", "td", "th"];
 
 /// Elements within a line that have a mark in Markdown.
 const MARKED: [&str; 9] = ["a", "b", "strong", "i", "em", "code", "kbd", "samp", "tt"];
@@ -64,24 +59,45 @@ const MARKED: [&str; 9] = ["a", "b", "strong", "i", "em", "code", "kbd", "samp",
 /// The only attributes that are kept, so that a tag with a million others takes no memory.
 const ATTRIBUTES: [&str; 5] = ["alt", "class", "href", "src", "start"];
 
+/// The position of a node in its tree.
+pub(super) type NodeId = usize;
+
+/// The page itself, which is the first node.
+pub(super) const DOCUMENT: NodeId = 0;
+
+/// A part of a page.
+pub(super) enum Node {
+    Text(String),
+    Element(Element),
+}
+
+/// An element that Markdown can show.
+pub(super) struct Element {
+    pub(super) name: &'static str,
+    /// The one attribute that it is shown with: the address of a link or a picture, the first number of a list, the
+    /// language of code. Empty if there is none.
+    pub(super) attribute: String,
+    pub(super) children: Vec<NodeId>,
+}
+
 /// A tag that opens an element.
 #[derive(Default)]
 struct Tag {
-    name: LocalName,
+    name: String,
     attributes: BTreeMap<&'static str, String>,
 }
 
 /// An element that is not closed yet.
 struct Open {
-    name: LocalName,
-    node: Rc<Node>,
+    name: String,
+    node: NodeId,
     /// How many lists and quotes it is in.
     indents: usize,
 }
 
 /// A page as it is converted, and the state of reading it.
 pub(super) struct Tree {
-    pub(super) document: Rc<Node>,
+    nodes: Vec<Node>,
     pub(super) title: Option<String>,
     /// Whether reading stopped at a limit.
     pub(super) truncated: bool,
@@ -90,13 +106,12 @@ pub(super) struct Tree {
     base: Option<Url>,
     open: Vec<Open>,
     /// The element that is left out, and how many of that name are open.
-    dropping: Option<(LocalName, usize)>,
+    dropping: Option<(String, usize)>,
     in_title: bool,
     /// The tag that is being read, and the attribute whose value comes next, if it is kept.
     tag: Tag,
     attribute: Option<&'static str>,
     started: Instant,
-    nodes: usize,
     grown: usize,
 }
 
@@ -104,7 +119,7 @@ impl Tree {
     /// Reads a page; with its address, links are kept.
     pub(super) fn parse(html: &str, address: Option<&Url>) -> Self {
         let mut tree = Self {
-            document: Node::new(NodeData::Document),
+            nodes: vec![Node::Element(Element { name: "", attribute: String::new(), children: Vec::new() })],
             title: None,
             truncated: false,
             address: address.cloned(),
@@ -115,7 +130,6 @@ impl Tree {
             tag: Tag::default(),
             attribute: None,
             started: Instant::now(),
-            nodes: 0,
             grown: 0,
         };
         let emitter = CallbackEmitter::new(|event: CallbackEvent<'_>, _: Span<()>| tree.take(&event));
@@ -133,7 +147,7 @@ impl Tree {
         let mut state = None;
         match *event {
             CallbackEvent::OpenStartTag { name } => {
-                self.tag = Tag { name: local_name(name), attributes: BTreeMap::new() };
+                self.tag = Tag { name: text_of(name), attributes: BTreeMap::new() };
             }
             CallbackEvent::AttributeName { name } => {
                 let kept = ATTRIBUTES.into_iter().find(|kept| kept.as_bytes() == name);
@@ -142,54 +156,69 @@ impl Tree {
                 self.tag.attributes.extend(self.attribute.map(|name| (name, String::new())));
             }
             CallbackEvent::AttributeValue { value } => {
-                let value = self.attribute.map(|name| (name, String::from_utf8_lossy(value).into_owned()));
+                let value = self.attribute.map(|name| (name, text_of(value)));
                 self.tag.attributes.extend(value);
             }
             CallbackEvent::CloseStartTag { self_closing } => {
                 let tag = std::mem::take(&mut self.tag);
                 state = self.start(tag, self_closing);
             }
-            CallbackEvent::EndTag { name } => self.end(&local_name(name)),
-            CallbackEvent::String { value } => self.text(&String::from_utf8_lossy(value).replace('\0', "")),
+            CallbackEvent::EndTag { name } => self.end(&text_of(name)),
+            CallbackEvent::String { value } => self.text(&text_of(value).replace('\0', "")),
             CallbackEvent::Comment { .. } | CallbackEvent::Doctype { .. } | CallbackEvent::Error(_) => {}
         }
-        let is_full = self.nodes > NODES || self.grown > GROWN_BYTES;
+        let is_full = self.nodes.len() > NODES || self.grown > GROWN_BYTES;
         self.truncated = is_full || self.started.elapsed() > READING;
         if self.truncated { Some(ControlFlow::Break(())) } else { state.map(ControlFlow::Continue) }
     }
 
+    pub(super) fn node(&self, id: NodeId) -> Option<&Node> {
+        self.nodes.get(id)
+    }
+
+    /// The element of this id; none if it is a text.
+    pub(super) fn element(&self, id: NodeId) -> Option<&Element> {
+        match self.nodes.get(id) {
+            Some(Node::Element(element)) => Some(element),
+            Some(Node::Text(_)) | None => None,
+        }
+    }
+
     /// The words without any marks.
     pub(super) fn words(&self) -> String {
-        let (mut words, mut waiting) = (String::new(), vec![Rc::clone(&self.document)]);
-        while let Some(node) = waiting.pop() {
-            if let NodeData::Text { contents } = &node.data {
-                words.push_str(&contents.borrow());
-            } else if !super::is_element(&node, &MARKED) {
-                words.push(' ');
+        let (mut words, mut waiting) = (String::new(), vec![DOCUMENT]);
+        while let Some(node) = waiting.pop().and_then(|id| self.node(id)) {
+            match node {
+                Node::Text(text) => words.push_str(text),
+                Node::Element(element) => {
+                    if !MARKED.contains(&element.name) {
+                        words.push(' ');
+                    }
+                    waiting.extend(element.children.iter().rev());
+                }
             }
-            waiting.extend(node.children.borrow().iter().rev().cloned());
         }
         words
     }
 
     /// Takes a tag that opens an element. The result is how the tokenizer has to read what comes next.
     fn start(&mut self, tag: Tag, self_closing: bool) -> Option<State> {
-        let next = match &*tag.name {
+        let next = match tag.name.as_str() {
             "script" => Some(State::ScriptData),
             "style" | "iframe" | "noembed" | "noframes" | "noscript" => Some(State::RawText),
             "title" | "textarea" => Some(State::RcData),
             _ => None,
         };
         // An element closes itself only in foreign markup, which also has no raw text.
-        let is_empty = &*tag.name == "svg" && self_closing;
+        let is_empty = tag.name == "svg" && self_closing;
         if let Some((dropped, open)) = &mut self.dropping {
             *open += usize::from(*dropped == tag.name && !is_empty);
-            return next.filter(|_| &**dropped != "svg");
+            return next.filter(|_| dropped != "svg");
         }
-        if &*tag.name == "title" && self.title.is_none() {
+        if tag.name == "title" && self.title.is_none() {
             self.title = Some(String::new());
             self.in_title = true;
-        } else if &*tag.name == "title" || DROPPED.contains(&&*tag.name) {
+        } else if tag.name == "title" || DROPPED.contains(&tag.name.as_str()) {
             self.dropping = (!is_empty).then_some((tag.name, 1));
         } else if self.is_verbatim() {
             self.start_verbatim(&tag);
@@ -199,7 +228,7 @@ impl Tree {
         next
     }
 
-    fn end(&mut self, name: &LocalName) {
+    fn end(&mut self, name: &str) {
         if let Some((dropped, open)) = &mut self.dropping {
             *open -= usize::from(dropped == name);
             if *open == 0 {
@@ -209,13 +238,13 @@ impl Tree {
         }
         self.in_title = false;
         // No tag within a cell closes what is around the table.
-        let is_edge = |open: &str| match TABLE_PARTS.contains(&&**name) {
+        let is_edge = |open: &str| match TABLE_PARTS.contains(&name) {
             true => open == "table",
             false => TABLE_PARTS.contains(&open),
         };
-        let is_last = |open: &Open| open.name == *name || is_edge(&open.name);
+        let is_last = |open: &Open| open.name == name || is_edge(&open.name);
         if let Some(at) = self.open.iter().rposition(is_last)
-            && self.open.get(at).is_some_and(|open| open.name == *name)
+            && self.open.get(at).is_some_and(|open| open.name == name)
         {
             self.open.truncate(at);
         }
@@ -246,7 +275,7 @@ impl Tree {
     }
 
     fn start_shown(&mut self, tag: &Tag) {
-        let name = &*tag.name;
+        let name = tag.name.as_str();
         self.end_implied(name);
         match name {
             // Only the first one counts.
@@ -254,28 +283,29 @@ impl Tree {
                 let href = attribute(tag, "href").filter(|href| href.len() <= BASE_BYTES);
                 self.base = href.and_then(|href| self.address.as_ref()?.join(href).ok());
             }
-            "br" | "hr" => drop(self.element(name, Vec::new())),
+            "br" | "hr" => {
+                let name = if name == "br" { "br" } else { "hr" };
+                self.add(name, String::new());
+            }
             "img" => self.picture(tag),
             "a" => {
                 let address = attribute(tag, "href").and_then(|href| self.absolute(href));
-                self.push(tag, address.map(|url| make_attribute("href", &url)).into_iter().collect());
+                self.push(tag, address.unwrap_or_default());
             }
             "ol" => {
                 let start = attribute(tag, "start").filter(|start| start.len() <= 4);
-                self.push(tag, start.map(|start| make_attribute("start", start)).into_iter().collect());
+                self.push(tag, start.unwrap_or_default().to_owned());
             }
             "pre" => {
-                self.push(tag, language_class(tag));
-                // The converter marks code only. No tag has this name, so only the end of the outer element closes it.
-                if let Some(indents) = self.open.last().map(|open| open.indents) {
-                    let node = self.element("code", Vec::new());
-                    self.open.push(Open { name: LocalName::from(""), node, indents });
+                // No tag has an empty name, so only the end of the element itself closes what is verbatim.
+                if let Some(node) = self.push(tag, language(tag)) {
+                    let (_, indents) = self.place();
+                    self.open.push(Open { name: String::new(), node, indents });
                 }
             }
-            _ if BLOCKS.contains(&name) || TABLE_PARTS.contains(&name) || MARKED.contains(&name) => {
-                self.push(tag, Vec::new());
+            _ => {
+                self.push(tag, String::new());
             }
-            _ => {}
         }
     }
 
@@ -286,36 +316,46 @@ impl Tree {
 
     /// Within code, only the name of its language is of interest.
     fn start_verbatim(&mut self, tag: &Tag) {
-        match (&*tag.name, self.open.last().map(|open| &open.node.data)) {
-            ("br", _) => self.text("\n"),
-            ("code", Some(NodeData::Element { attrs, .. })) => attrs.borrow_mut().extend(language_class(tag)),
+        match tag.name.as_str() {
+            "br" => self.text("\n"),
+            "code" => {
+                let (place, _) = self.place();
+                if let Some(Node::Element(code)) = self.nodes.get_mut(place)
+                    && code.attribute.is_empty()
+                {
+                    code.attribute = language(tag);
+                }
+            }
             _ => {}
         }
     }
 
-    /// Opens an element, unless it would be too deep.
-    fn push(&mut self, tag: &Tag, attributes: Vec<Attribute>) {
-        let shown = match &*tag.name {
-            "kbd" | "samp" | "tt" => "code",
-            "menu" => "ul",
+    /// Opens an element that Markdown can show, unless it would be too deep.
+    fn push(&mut self, tag: &Tag, attribute: String) -> Option<NodeId> {
+        let shown = match tag.name.as_str() {
+            "kbd" | "samp" | "tt" => Some("code"),
+            "menu" => Some("ul"),
             // There are no tables in the cells of a table.
-            "table" if self.open.iter().any(|open| matches!(&*open.name, "td" | "th")) => "div",
-            name => name,
-        };
+            "table" if self.open.iter().any(|open| matches!(open.name.as_str(), "td" | "th")) => Some("div"),
+            name => BLOCKS.into_iter().chain(TABLE_PARTS).chain(MARKED).find(|known| *known == name),
+        }?;
         let (_, outer) = self.place();
         let indents = outer + usize::from(matches!(shown, "li" | "blockquote"));
         if self.open.len() >= DEPTH || indents > INDENTS {
-            return;
+            return None;
         }
-        let node = self.element(shown, attributes);
+        let node = self.add(shown, attribute);
         self.open.push(Open { name: tag.name.clone(), node, indents });
+        Some(node)
     }
 
     fn picture(&mut self, tag: &Tag) {
         let alt = one_line(attribute(tag, "alt").unwrap_or_default(), ALT_CHARS);
         match attribute(tag, "src").and_then(|src| self.absolute(src)) {
             Some(url) if !alt.is_empty() => {
-                drop(self.element("img", vec![make_attribute("src", &url), make_attribute("alt", &alt)]));
+                let picture = self.add("img", url);
+                let alt = self.make(Node::Text(alt));
+                self.adopt(picture, alt);
             }
             Some(_) | None => self.text(&alt),
         }
@@ -328,20 +368,23 @@ impl Tree {
         matches!(url.scheme(), "http" | "https" | "mailto").then(|| url.into())
     }
 
-    fn element(&mut self, name: &str, attributes: Vec<Attribute>) -> Rc<Node> {
-        let node = Node::new(NodeData::Element {
-            name: QualName::new(None, ns!(html), LocalName::from(name)),
-            attrs: RefCell::new(attributes),
-            template_contents: RefCell::new(None),
-            mathml_annotation_xml_integration_point: false,
-        });
-        // The converter joins neighbours of one kind in quadratic time; with an empty text between them it does not.
-        let (parent, _) = self.place();
-        if parent.children.borrow().last().is_some_and(|last| matches!(last.data, NodeData::Element { .. })) {
-            self.append(text_node(""), 0);
-        }
-        self.append(Rc::clone(&node), ELEMENT_BYTES);
+    /// Adds an element where the page is.
+    fn add(&mut self, name: &'static str, attribute: String) -> NodeId {
+        let node = self.make(Node::Element(Element { name, attribute, children: Vec::new() }));
+        self.adopt(self.place().0, node);
+        self.grow(ELEMENT_BYTES);
         node
+    }
+
+    fn make(&mut self, node: Node) -> NodeId {
+        self.nodes.push(node);
+        self.nodes.len() - 1
+    }
+
+    fn adopt(&mut self, parent: NodeId, child: NodeId) {
+        if let Some(Node::Element(parent)) = self.nodes.get_mut(parent) {
+            parent.children.push(child);
+        }
     }
 
     fn text(&mut self, text: &str) {
@@ -352,31 +395,25 @@ impl Tree {
             return self.title.get_or_insert_default().push_str(text);
         }
         let (parent, _) = self.place();
+        let last = self.element(parent).and_then(|parent| parent.children.last().copied());
         // The line end after the tag is not part of the code.
-        let is_first = self.is_verbatim() && parent.children.borrow().is_empty();
+        let is_first = self.is_verbatim() && last.is_none();
         let text = if is_first { text.strip_prefix('\n').unwrap_or(text) } else { text };
         let room = self.grow(text.len());
         let (text, _) = text.split_at(text.floor_char_boundary(room));
-        let last = parent.children.borrow().last().cloned();
-        match last.as_ref().map(|last| &last.data) {
-            Some(NodeData::Text { contents }) => contents.borrow_mut().push_slice(text),
+        match last.and_then(|last| self.nodes.get_mut(last)) {
+            Some(Node::Text(before)) => before.push_str(text),
             _ if text.is_empty() => {}
-            _ => self.append(text_node(text), 0),
+            _ => {
+                let node = self.make(Node::Text(text.to_owned()));
+                self.adopt(parent, node);
+            }
         }
     }
 
     /// Where the next node goes, and how far its lines are indented.
-    fn place(&self) -> (Rc<Node>, usize) {
-        let last = self.open.last().map(|open| (Rc::clone(&open.node), open.indents));
-        last.unwrap_or_else(|| (Rc::clone(&self.document), 0))
-    }
-
-    fn append(&mut self, node: Rc<Node>, bytes: usize) {
-        let (parent, _) = self.place();
-        node.parent.set(Some(Rc::downgrade(&parent)));
-        parent.children.borrow_mut().push(node);
-        self.nodes += 1;
-        self.grow(bytes);
+    fn place(&self) -> (NodeId, usize) {
+        self.open.last().map_or((DOCUMENT, 0), |open| (open.node, open.indents))
     }
 
     /// Counts what these bytes come to when each of them is a line. The result is how many of them there is room for.
@@ -389,31 +426,21 @@ impl Tree {
     }
 }
 
-fn text_node(text: &str) -> Rc<Node> {
-    Node::new(NodeData::Text { contents: RefCell::new(StrTendril::from_slice(text)) })
-}
-
-fn local_name(name: &[u8]) -> LocalName {
-    LocalName::from(&*String::from_utf8_lossy(name))
+fn text_of(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
 }
 
 fn attribute<'a>(tag: &'a Tag, name: &str) -> Option<&'a str> {
     tag.attributes.get(name).map(String::as_str)
 }
 
-fn make_attribute(name: &str, value: &str) -> Attribute {
-    let name = QualName::new(None, ns!(), LocalName::from(name));
-    Attribute { name, value: StrTendril::from_slice(value) }
-}
-
 /// The language of code, as highlighters write it into the class.
-fn language_class(tag: &Tag) -> Vec<Attribute> {
+fn language(tag: &Tag) -> String {
     let classes = attribute(tag, "class").unwrap_or_default().split_whitespace();
     let starts = ["language-", "lang-", "highlight-source-"];
-    let named_so = |class: &str| starts.iter().find_map(|start| class.strip_prefix(start)).map(str::to_owned);
-    let is_name = |name: &String| {
+    let mut names = classes.filter_map(|class| starts.iter().find_map(|start| class.strip_prefix(start)));
+    let is_name = |name: &&str| {
         name.len() <= 20 && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"+#-_".contains(&b))
     };
-    let language = classes.filter_map(named_so).find(is_name);
-    language.map(|language| make_attribute("class", &format!("language-{language}"))).into_iter().collect()
+    names.find(is_name).unwrap_or_default().to_owned()
 }

@@ -203,7 +203,7 @@ async fn who_does_not_answer_in_time_is_not_waited_for() {
 }
 
 #[tokio::test]
-async fn a_broken_answer_is_told_without_its_details() {
+async fn a_broken_answer_is_reported_without_its_details() {
     for answer in ["", "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nx", "SSH-2.0-OpenSSH\r\n"] {
         let server = Server::saying(answer).await;
         let (code, message) = Bench::for_server(&server).fetch(&server.url("/")).await.code_and_message();

@@ -200,7 +200,7 @@ async fn ports_of_other_services_are_refused_unless_the_list_names_them() {
 }
 
 #[tokio::test]
-async fn nobody_learns_what_is_there_from_what_cannot_be_reached() {
+async fn errors_do_not_show_which_addresses_exist() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     drop(listener);

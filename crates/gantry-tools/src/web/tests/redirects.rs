@@ -4,7 +4,7 @@ use super::*;
 use gantry_egress::Redirect;
 
 #[tokio::test]
-async fn redirects_are_followed_within_the_list_and_told() {
+async fn redirects_are_followed_within_the_list_and_reported() {
     let server = Server::start("127.0.0.1:0", |path| match path {
         "/a" => redirect("b?x=1#frag"),
         "/b?x=1" => redirect("/c"),
@@ -115,7 +115,7 @@ async fn a_yes_is_for_one_host() {
 }
 
 #[tokio::test]
-async fn what_is_meant_for_one_server_does_not_go_to_another() {
+async fn headers_for_one_server_do_not_go_to_another() {
     let other = Server::saying(ok("", "other")).await;
     let target = other.url("/");
     let server = Server::start(

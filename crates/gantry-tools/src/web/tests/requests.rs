@@ -97,7 +97,7 @@ async fn arguments_that_make_no_sense_are_refused() {
 }
 
 #[tokio::test]
-async fn a_list_that_has_changed_is_no_ground_any_more() {
+async fn a_changed_list_does_not_count_as_permission_any_more() {
     let server = Server::saying(ok("", "ok")).await;
     let listed = Bench::for_server(&server);
     let Ok(Verdict::Allow(permit)) = listed.judge("web_fetch", &json!({ "url": server.url("/") })) else {

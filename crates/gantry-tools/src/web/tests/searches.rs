@@ -80,7 +80,7 @@ async fn search_nothing() -> Value {
 }
 
 #[tokio::test]
-async fn what_goes_wrong_is_told_with_what_to_do() {
+async fn errors_say_what_to_do() {
     let status = |status: &str| format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\n\r\n");
     for (answer, code, words) in [
         (status("401 X"), "EXECUTION_ERROR", "web.search.apiKey"),

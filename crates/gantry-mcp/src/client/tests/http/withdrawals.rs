@@ -5,7 +5,7 @@ use crate::client::{limits::POSTS, tests::fake::call};
 use futures_util::future::join_all;
 
 #[tokio::test]
-async fn all_requests_that_are_withdrawn_at_once_are_told() {
+async fn every_request_withdrawn_at_once_is_cancelled_at_the_server() {
     let many = 2 * POSTS;
     let (url, seen) = play(legacy(|got| match (&*got.verb, got.method()) {
         ("GET", _) => empty(405),

@@ -16,9 +16,12 @@ fn narrow() -> Home {
     Home::with_test_tools().config(&config.to_string()).settings(&json!({ "queue": "one" }))
 }
 
-fn approved(server: &Server, ms: u64) -> Vec<Held> {
-    let held =
-        |n: usize| hold(server, None, "test__slow_write", &json!({ "ms": ms, "file": format!("slow-{n}") }));
+/// Approves calls of which the first takes `first_ms`.
+fn approved(server: &Server, first_ms: u64) -> Vec<Held> {
+    let held = |n: usize| {
+        let ms = if n == 0 { first_ms } else { 50 };
+        hold(server, None, "test__slow_write", &json!({ "ms": ms, "file": format!("slow-{n}") }))
+    };
     let all: Vec<Held> = (0..CALLS).map(held).collect();
     all.iter().for_each(|held| drop(approve(server, held)));
     all
@@ -45,7 +48,8 @@ fn apr_4_approved_calls_that_find_the_queue_full_wait_for_room() {
 fn apr_4_approved_calls_that_wait_for_room_outlive_the_server() {
     let home = narrow();
     let server = home.serve();
-    let all = approved(&server, 200);
+    // Only the kill ends the first.
+    let all = approved(&server, 600_000);
     server.eventually("the first runs", || home.path().join("slow-0").exists());
     server.kill();
     let server = home.serve();

@@ -21,7 +21,7 @@ fn pet(mapping: Value, kind: Value, more: Value) -> Value {
     pet
 }
 
-fn heir(base: &str, properties: Value) -> Value {
+fn derived(base: &str, properties: Value) -> Value {
     json!({"allOf": [at(base), {"type": "object", "properties": properties}]})
 }
 
@@ -34,7 +34,7 @@ fn family(mut schemas: Value) -> Value {
     let all = schemas.as_object_mut().unwrap();
     for (name, own) in [("Cat", "claws"), ("Dog", "bark")] {
         all.entry(name).or_insert_with(|| {
-            let mut cat = heir("Pet", json!({own: string()}));
+            let mut cat = derived("Pet", json!({own: string()}));
             cat["allOf"][1]["required"] = json!([own]);
             cat
         });
@@ -52,7 +52,7 @@ fn with_body(version: &str, body: &Value, schemas: &Value) -> Operation {
 }
 
 /// A discriminator that this is said of, and what its kinds say of it.
-fn told_by(kind: Value) -> Value {
+fn discriminated_by(kind: Value) -> Value {
     family(json!({"Pet": pet(both(), kind, json!({})), "K": {"type": "integer"}, "T": string(),
         "E": {"type": "string", "enum": ["cat", "dog", "dog"]}}))
 }
@@ -70,9 +70,15 @@ fn by_property() -> Vec<Case> {
         json!({"const": 1}),
         at("K"),
     ] {
-        cases.push(("no text", "3.1.0", at("Pet"), told_by(kind), vec![json!({"kind": 1, "claws": "x"})]));
+        cases.push((
+            "no text",
+            "3.1.0",
+            at("Pet"),
+            discriminated_by(kind),
+            vec![json!({"kind": 1, "claws": "x"})],
+        ));
     }
-    let mut own = told_by(json!({}));
+    let mut own = discriminated_by(json!({}));
     own["Cat"]["allOf"][1]["properties"]["kind"] = at("K");
     cases.push((
         "no text in a kind",
@@ -91,7 +97,7 @@ fn by_property() -> Vec<Case> {
         own,
         vec![json!({"kind": 1, "claws": "x"})],
     ));
-    let mixed = told_by(json!({"enum": ["cat", 1]}));
+    let mixed = discriminated_by(json!({"enum": ["cat", 1]}));
     cases.push(("mixed values", "3.0.3", at("Pet"), mixed, vec![json!({"kind": 1}), json!({"kind": "cat"})]));
     for (version, kind) in [
         ("3.1.0", json!({"enum": ["cat", "dog", null]})),
@@ -103,7 +109,7 @@ fn by_property() -> Vec<Case> {
             "null values",
             version,
             at("Pet"),
-            told_by(kind),
+            discriminated_by(kind),
             vec![json!({"kind": null, "wings": 2})],
         ));
     }
@@ -117,8 +123,8 @@ fn by_lineage() -> Vec<Case> {
     let mut cases: Vec<Case> = Vec::new();
     let claimed = |name: &str| json!({"kind": {"type": "string", "enum": ["cat"]}, name: string()});
     let mut saved = plain();
-    saved["Cat"] = heir("Pet", claimed("claws"));
-    saved["SavedCat"] = heir("Cat", claimed("id"));
+    saved["Cat"] = derived("Pet", claimed("claws"));
+    saved["SavedCat"] = derived("Cat", claimed("id"));
     saved["SavedCat"]["allOf"][1]["required"] = json!(["id"]);
     for body in ["Cat", "Pet"] {
         cases.push(("claimed twice", "3.0.3", at(body), saved.clone(), vec![cat()]));
@@ -133,7 +139,7 @@ fn by_lineage() -> Vec<Case> {
     cases.push(("implicit names", "3.0.3", at("Pet"), plain(), implicit));
     let mut wrapped = plain();
     wrapped["PetInput"] = json!({"allOf": [at("Pet")]});
-    wrapped["MorePetInput"] = heir("Pet", json!({"owner": string()}));
+    wrapped["MorePetInput"] = derived("Pet", json!({"owner": string()}));
     wrapped["ShutPetInput"] = json!({"allOf": [at("Pet")], "additionalProperties": false, "properties": {
         "kind": string(), "name": string(), "owner": string()}});
     wrapped["Again"] = json!({"allOf": [at("PetInput")]});
@@ -144,7 +150,7 @@ fn by_lineage() -> Vec<Case> {
     let mut shut = plain();
     shut["Fel"] = json!({"allOf": [at("Pet")], "additionalProperties": false, "type": "object",
         "properties": {"kind": string(), "name": string(), "whiskers": string()}});
-    shut["Cat"] = heir("Fel", json!({"claws": string()}));
+    shut["Cat"] = derived("Fel", json!({"claws": string()}));
     let other = json!({"kind": "other", "name": "n", "wings": 2});
     cases.push(("closed on the way", "3.0.3", at("Fel"), shut, vec![cat(), other.clone()]));
     let closed = json!({"type": "object", "additionalProperties": false, "properties": {"kind": string()}});

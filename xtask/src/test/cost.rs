@@ -1,7 +1,7 @@
-//! CPU time: what a step costs, however much else the machine does meanwhile.
+//! What a step costs: wall time, and CPU time, which says the same however busy the machine is.
 
 use std::fs;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The kernel counts in hundredths of a second towards programs, whatever its own clock is.
 const TICK: Duration = Duration::from_millis(10);
@@ -9,19 +9,36 @@ const TICK: Duration = Duration::from_millis(10);
 /// then the children that have ended.
 const FIRST_TIME: usize = 11;
 
-/// The CPU time of this process and of all that it has started and that has ended; `None` where the kernel is not Linux.
-pub(super) fn spent() -> Option<Duration> {
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Cost {
+    pub(super) wall: Duration,
+    /// Of this process and its children; on Linux alone.
+    pub(super) cpu: Option<Duration>,
+}
+
+/// The moment when a step began.
+pub(super) struct Clock(Instant, Option<Duration>);
+
+impl Clock {
+    pub(super) fn start() -> Self {
+        Self(Instant::now(), cpu_time())
+    }
+
+    pub(super) fn read(&self) -> Cost {
+        let cpu = cpu_time().zip(self.1).map(|(now, before)| now.saturating_sub(before));
+        Cost { wall: self.0.elapsed(), cpu }
+    }
+}
+
+fn cpu_time() -> Option<Duration> {
     parse(&fs::read_to_string("/proc/self/stat").ok()?)
 }
 
 fn parse(stat: &str) -> Option<Duration> {
     // The name of the program is in parentheses and may hold anything.
     let (_, fields) = stat.rsplit_once(')')?;
-    let mut ticks = 0_u32;
-    for field in fields.split_whitespace().skip(FIRST_TIME).take(4) {
-        ticks = ticks.checked_add(field.parse().ok()?)?;
-    }
-    Some(TICK * ticks)
+    let times = fields.split_whitespace().skip(FIRST_TIME).take(4).map(str::parse::<u32>);
+    Some(TICK * times.sum::<Result<u32, _>>().ok()?)
 }
 
 #[cfg(test)]
