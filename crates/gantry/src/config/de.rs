@@ -286,16 +286,20 @@ impl<'de> Deserializer<'de> for Reader<'_> {
             Value::Map(entries) => entries.as_slice(),
             _ => return self.wrong_kind("a group of keys"),
         };
-        self.sharing(|reader| {
-            reader.note_fields(name, fields);
-            let reader = Reader { owner: name, shared: None, ..reader };
-            let access = MapEntries::new(reader, entries, Some(fields));
-            let last = access.last.clone();
-            visitor.visit_map(access).map_err(|fault| match fault {
-                Fault::Missing(key) => reader.report_needed(name, key),
-                Fault::Duplicate(key) => reader.report_synonyms(key, last.get()),
-                other @ (Fault::Placed | Fault::Expected(_) | Fault::Custom(_)) => other,
-            })
+        if self.shared.is_some() {
+            self.note_fields(name, fields);
+        } else {
+            let alone = Fields::default();
+            alone.add(name, fields);
+            alone.report_unknown(&self);
+        }
+        let reader = Reader { owner: name, shared: None, ..self };
+        let access = MapEntries::new(reader, entries, Some(fields));
+        let last = access.last.clone();
+        visitor.visit_map(access).map_err(|fault| match fault {
+            Fault::Missing(key) => reader.report_needed(name, key),
+            Fault::Duplicate(key) => reader.report_synonyms(key, last.get()),
+            other @ (Fault::Placed | Fault::Expected(_) | Fault::Custom(_)) => other,
         })
     }
 

@@ -88,18 +88,17 @@ pub(super) fn read_all(
     places: &Places,
     resolver: &mut Resolver<'_>,
     variables: &Variables<'_>,
-    is_lenient: bool,
 ) -> DefinitionFiles {
     let mut files = DefinitionFiles::default();
     // What an agent's tools are called can depend on which provider has them, so these come first.
     for kind in [&TOOLS, &AGENTS] {
         let mut findings = Findings::default();
         let found = list(places, kind, &mut findings);
-        accept(findings, resolver, is_lenient);
+        accept(findings, resolver);
         for file in found {
             let mut findings = Findings::default();
             let defined = define(&file, places, resolver, variables, &mut findings);
-            let is_accepted = accept(findings, resolver, is_lenient);
+            let is_accepted = accept(findings, resolver);
             let project = places.name.as_str();
             if let Some((name, defined, document)) = defined.filter(|_| is_accepted) {
                 let named = find(&document.root, "name").filter(|_| file.kind == FileKind::AgentMarkdown);
@@ -113,7 +112,7 @@ pub(super) fn read_all(
                     Err(message) => {
                         let mut findings = Findings::default();
                         findings.problems.push(Problem::at(&at, message));
-                        accept(findings, resolver, is_lenient);
+                        accept(findings, resolver);
                     }
                 }
             }
@@ -126,10 +125,10 @@ pub(super) fn read_all(
 }
 
 /// Takes over what was found about a file, and says whether the file is used.
-fn accept(findings: Findings, resolver: &mut Resolver<'_>, is_lenient: bool) -> bool {
+fn accept(findings: Findings, resolver: &mut Resolver<'_>) -> bool {
     let Findings { problems, warnings } = findings;
     resolver.warnings.extend(warnings);
-    if !is_lenient {
+    if !resolver.is_lenient {
         let is_good = problems.count() == 0;
         resolver.problems.extend(problems);
         return is_good;

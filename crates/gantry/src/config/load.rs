@@ -167,11 +167,11 @@ pub(super) fn parse(
         resolver.claim_names(project, options);
     }
     // Without a configuration, nothing says that the files in these folders are Gantry's.
-    let is_lenient = name.as_os_str().is_empty();
+    resolver.is_lenient = name.as_os_str().is_empty();
     let mut links = Vec::new();
     let mut files = BTreeMap::new();
     for places in &places {
-        let mut found = definition_files::read_all(places, &mut resolver, variables, is_lenient);
+        let mut found = definition_files::read_all(places, &mut resolver, variables);
         links.append(&mut found.links);
         files.insert(places.name.clone(), found);
     }

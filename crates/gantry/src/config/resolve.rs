@@ -35,6 +35,8 @@ pub(super) struct Base {
 /// Makes projects of files, and collects what is wrong.
 pub(super) struct Resolver<'a> {
     pub(super) base: &'a Base,
+    /// Whether a definition file that cannot be used is left out.
+    pub(super) is_lenient: bool,
     pub(super) queues: BTreeSet<String>,
     pub(super) names: NameRegistry,
     pub(super) documents: Documents,
@@ -47,6 +49,7 @@ impl<'a> Resolver<'a> {
         let queues = find(&main.root, "queues").into_iter().flat_map(|entry| entry.node.value.entries());
         Self {
             base,
+            is_lenient: false,
             queues: queues.map(|queue| queue.key.clone()).collect(),
             names: NameRegistry::default(),
             documents: Documents::new(main),
@@ -97,10 +100,20 @@ impl<'a> Resolver<'a> {
         let Both(workspace_tools, _) = tools.workspace;
         self.check_queues(&name, &["tools", "workspace"], &workspace_tools);
         let mut builtin = BTreeMap::new();
-        for (id, entry) in
-            tools.entries.into_iter().map(|(id, entry)| (String::from(id), entry)).chain(files.tools)
-        {
+        for (id, entry) in tools.entries {
             self.catalogue_entry(&places, &id, entry, &mut servers, &mut builtin);
+        }
+        for (id, entry) in files.tools {
+            let before = std::mem::take(&mut self.problems);
+            self.catalogue_entry(&places, &id, entry, &mut servers, &mut builtin);
+            let found = std::mem::replace(&mut self.problems, before);
+            if !self.is_lenient {
+                self.problems.extend(found);
+            } else if let Some(error) = found.into_error() {
+                self.warnings.extend(error.left_out());
+                servers.remove(&id);
+                builtin.remove(&id);
+            }
         }
         let rest_tools = self.rest_tools(&name, options.rest_tools);
         let apis = self.apis(&name, options.openapi_specs);

@@ -43,7 +43,9 @@ impl Writer<'_> {
     fn piece(&self, element: &Element, parent: &str) -> String {
         match element.name {
             "hr" => "\n\n- - -\n\n".to_owned(),
-            "img" => format!("![{}]({})", escaped(self.plain(element).trim()), destination(&element.attribute)),
+            "img" => {
+                format!("![{}]({})", escaped(self.plain(element).trim()), destination(&element.attribute))
+            }
             "a" => self.link(element),
             "b" | "strong" => marked(&self.children(element), "**"),
             "i" | "em" => marked(&self.children(element), "*"),
@@ -118,9 +120,8 @@ impl Writer<'_> {
                 paragraphs.push(self.text_of(child, table.name));
                 continue;
             };
-            let is_cell = |id: &NodeId| {
-                self.tree.element(*id).is_some_and(|cell| matches!(cell.name, "td" | "th"))
-            };
+            let is_cell =
+                |id: &NodeId| self.tree.element(*id).is_some_and(|cell| matches!(cell.name, "td" | "th"));
             let cells: Vec<NodeId> = row.children.iter().copied().filter(is_cell).collect();
             has_headings |=
                 cells.iter().any(|cell| self.tree.element(*cell).is_some_and(|cell| cell.name == "th"));

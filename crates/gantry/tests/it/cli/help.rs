@@ -50,6 +50,7 @@ fn the_help_of_the_program_reads_well() {
           runs       Show runs and their operations
           keys       Make, list and revoke the keys of agents, approvers and administrators
           policy     Test the policies against examples, one call, or what is on record
+          config     Check the configuration, show what applies, or print its schema for editors
           openapi    See what would become of an OpenAPI document: its tools, their names, what is skipped
                      and why
           doctor     Check the set-up, or explain a server, or why a tool is there or not
