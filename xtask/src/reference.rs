@@ -10,8 +10,10 @@ use anyhow::{Context, Result, ensure};
 use crate::shell::{Program, build_programs, target_dir};
 
 /// The generator's name for a page, and its path.
-const PAGES: [(&str, &str); 5] = [
+const PAGES: [(&str, &str); 7] = [
     ("config", "docs/reference/config.md"),
+    ("schema", "docs/reference/gantry.schema.json"),
+    ("troubleshooting", "docs/troubleshooting.md"),
     ("errors", "docs/reference/errors.md"),
     ("cli", "docs/reference/cli.md"),
     ("tools", "docs/reference/tools.md"),

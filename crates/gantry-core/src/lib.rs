@@ -21,6 +21,7 @@ pub mod invisible;
 pub mod json;
 pub mod limits;
 pub mod names;
+pub mod options;
 pub mod pattern;
 mod permit;
 pub mod policy;

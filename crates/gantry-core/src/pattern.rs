@@ -2,6 +2,7 @@
 
 use crate::limits::{PATTERN_BYTES, PATTERN_WILDCARDS};
 use crate::names::expand_at_syntax;
+use crate::options::{is_tool, read_text};
 
 /// Why a text is no pattern.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -15,8 +16,7 @@ pub enum Error {
 }
 
 /// A pattern that tool names are matched against.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
-#[serde(try_from = "String")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern {
     /// Word for word.
     written: Box<str>,
@@ -25,11 +25,31 @@ pub struct Pattern {
     wild: bool,
 }
 
-impl TryFrom<String> for Pattern {
-    type Error = Error;
+impl From<Pattern> for String {
+    fn from(pattern: Pattern) -> Self {
+        pattern.written.into()
+    }
+}
 
-    fn try_from(text: String) -> Result<Self, Error> {
-        Self::parse(&text)
+/// In the configuration. Names of tools have no spaces, so one in a pattern is a mistake.
+impl<'de> serde::Deserialize<'de> for Pattern {
+    fn deserialize<D: serde::Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+        let text = read_text(input, "the name of a tool or a glob", false, is_tool)?;
+        Self::parse(&text).map_err(serde::de::Error::custom)
+    }
+}
+
+impl schemars::JsonSchema for Pattern {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Pattern".into()
+    }
+
+    fn json_schema(_generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "string", "title": "the name of a tool or a glob" })
     }
 }
 

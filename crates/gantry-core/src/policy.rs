@@ -13,10 +13,10 @@ mod replay;
 mod rule;
 mod summary;
 
-pub use approval_rules::{ApprovalRules, ToolRule};
+pub use approval_rules::{ApprovalRules, MAX_WAIT, ToolRule};
 pub use evaluate::Unknown;
 pub use replay::{RecordedCall, ReplayOutcome, replay};
-pub use rule::{Decide, RuleError, RuleSpec};
+pub use rule::{CheckedExample, Decide, Examples, RuleError, RuleSpec};
 
 use crate::approval::{AskReason, Question};
 use crate::call::ResolvedCall;

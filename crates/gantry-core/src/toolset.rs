@@ -12,7 +12,7 @@ mod selection;
 pub use access::explain_access;
 pub use entry::Entry;
 pub use pool::{Candidate, Pool};
-pub use selection::{Selection, SpawnContext, ToolSelector, Warning};
+pub use selection::{AgentTools, Selection, SpawnContext, ToolSelector, Warning};
 
 use crate::error::{ErrorCode, Refusal, ToolError};
 use crate::limits::SUGGESTIONS;

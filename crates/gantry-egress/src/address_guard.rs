@@ -87,6 +87,40 @@ pub fn parse_range(text: &str) -> Result<IpNet, InvalidRange> {
     parse().ok_or_else(|| InvalidRange(text.to_owned()))
 }
 
+/// A range of addresses in the configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IpRange(IpNet);
+
+const RANGE: &str = "an IP address or a range of them, such as 127.0.0.1/32";
+
+impl From<IpRange> for IpNet {
+    fn from(range: IpRange) -> Self {
+        range.0
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for IpRange {
+    fn deserialize<D: serde::Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+        use serde::de::{Error as _, Unexpected};
+        let text = String::deserialize(input)?;
+        parse_range(&text).map(Self).map_err(|_| D::Error::invalid_value(Unexpected::Str(&text), &RANGE))
+    }
+}
+
+impl schemars::JsonSchema for IpRange {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "IpRange".into()
+    }
+
+    fn json_schema(_generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "string", "title": RANGE })
+    }
+}
+
 /// Whether the address is globally reachable and belongs to no private or special-purpose range.
 #[must_use]
 pub fn is_public(address: IpAddr) -> bool {

@@ -4,16 +4,21 @@
 //! engine's and not among these.
 
 use crate::openapi::Method;
-use gantry_core::Effect;
 use gantry_core::digest::Digest;
+use gantry_core::limits::PATTERN_BYTES;
 use gantry_core::pattern::Pattern;
+use gantry_core::{Effect, option_texts};
 use gantry_egress::Url;
 use gantry_egress::address_guard::IpNet;
-use gantry_provider::options::{Secret, millis};
+use gantry_provider::options::{
+    CredentialText, DAY, HeaderName, HeaderValue, Key, Limit, Millis, NotEmpty, OneOrMore, Pairs, Password,
+    PathText, PlainValue, Secret, WebUrl, is_web_url, read_as, read_list, read_map,
+};
 use gantry_provider::redact::Redactor;
 use schemars::JsonSchema;
-use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error as _};
-use serde_json::{Map, Value, from_value};
+use serde::Deserialize;
+use serde::de::{Deserializer, Error as _, Unexpected};
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
@@ -31,40 +36,102 @@ pub struct RestOptions {
 }
 
 /// A tool that is one HTTP request. Address, headers and body may hold secrets, so `Debug` shows little.
-#[derive(Clone, PartialEq, serde::Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[derive(Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(rename = "RestTool", rename_all = "camelCase", deny_unknown_fields)]
 pub struct Inline {
     /// The key of the entry, which the reader of the file fills in.
     #[serde(skip)]
     pub name: String,
     /// What it does and when to use it, for a model.
+    #[serde(deserialize_with = "read_as::<NotEmpty, _, _>")]
+    #[schemars(with = "NotEmpty")]
     pub description: String,
-    /// The method of the request. It also says what a call may change: GET and HEAD read, DELETE destroys, the others
-    /// write.
-    #[serde(default)]
-    #[schemars(with = "String")]
+    /// The method of the request: GET, POST, PUT, PATCH, DELETE or HEAD. It also says what a call may change: GET and HEAD
+    /// read, DELETE destroys, the others write.
+    #[serde(default, deserialize_with = "request_method")]
+    #[schemars(with = "String", extend("default" = "GET"))]
     pub method: Method,
     /// Where it is sent. `${parameters.city}` in the path or in the query is the argument `city`, encoded.
+    #[serde(deserialize_with = "read_as::<UrlText, _, _>")]
+    #[schemars(with = "UrlText")]
     pub url: String,
     /// Added to the query; `${parameters.x}` as in `url`.
-    #[serde(default, deserialize_with = "pairs")]
-    #[schemars(with = "BTreeMap<String, String>")]
+    #[serde(default, deserialize_with = "read_map::<QueryName, PlainValue, _, _, _, _>")]
+    #[schemars(with = "Pairs<String, PlainValue>")]
     pub query: Vec<(String, String)>,
     /// Sent with the request; `${parameters.x}` is the argument `x`.
-    #[serde(default, deserialize_with = "pairs")]
-    #[schemars(with = "BTreeMap<String, String>")]
+    #[serde(default, deserialize_with = "read_map::<HeaderName, HeaderValue, _, _, _, _>")]
+    #[schemars(with = "Pairs<String, HeaderValue>")]
     pub headers: Vec<(String, String)>,
     /// The body: any value, sent as JSON. A text in it that is nothing but `${parameters.x}` is the argument itself, of
-    /// any type.
+    /// any type. No body unless given.
+    #[serde(default, deserialize_with = "body")]
     pub body_template: Option<Value>,
-    /// What the tool takes, as JSON Schema; no arguments without it.
-    #[serde(default)]
+    /// What the tool takes, as JSON Schema; no arguments without it. Variables are not replaced in it.
+    #[serde(default = "no_arguments", deserialize_with = "read_as::<Verbatim, _, _>")]
+    #[schemars(with = "Map<String, Value>", extend("default" = null))]
     pub parameters_schema: Value,
     /// What a call may change, where the method says something else.
-    #[schemars(with = "Option<String>")]
     pub effect: Option<Effect>,
     /// How an answer that comes in pieces is read. Without it, an answer is read whole.
     pub streaming: Option<Streaming>,
+}
+
+option_texts! {
+    /// An address whose host is fixed; after the host it may have places for arguments.
+    address UrlText =
+        "an http:// or https:// address without user and password, with ${parameters.x} in its path or query only",
+        is_template;
+    /// The name of a query parameter, or of a variable of a server.
+    plain QueryName = "a name that is not empty, on one line",
+        |text| !text.is_empty() && !text.contains(char::is_control);
+    /// Where an OpenAPI document is.
+    address DocumentText = "a path, or an http:// or https:// address without user and password",
+        |text| if text.contains("://") { is_web_url(text) } else { text.parse::<PathText>().is_ok() };
+    /// An operation of an API, or a glob.
+    plain OperationText = "an operation, such as list_pets or GET /pets/*",
+        |text| (1..=PATTERN_BYTES).contains(&text.len()) && text.trim() == text && !text.contains(char::is_control);
+    /// Some value of a variable in an address.
+    plain Tag = "text that is not empty", |text| !text.trim().is_empty();
+}
+
+fn is_template(text: &str) -> bool {
+    let Some((scheme, rest)) = text.split_once("://") else { return false };
+    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let is_http = ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known));
+    // What is in braces may hold anything; the address itself has no space and no line break.
+    let is_plain = !text.contains(|c: char| c.is_whitespace() || c.is_control());
+    is_http
+        && is_plain
+        && !host.contains(['$', '@', '{', '}'])
+        && Url::parse(text).is_ok_and(|url| url.has_host())
+}
+
+fn request_method<'de, D: Deserializer<'de>>(input: D) -> Result<Method, D::Error> {
+    let word = String::deserialize(input)?;
+    let method = Method::parse(&word).filter(|method| !matches!(method, Method::Options | Method::Trace));
+    let expected = &"GET, POST, PUT, PATCH, DELETE or HEAD";
+    method.ok_or_else(|| D::Error::invalid_value(Unexpected::Str(&word), expected))
+}
+
+/// Null is no body.
+fn body<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(input).map(|body| Some(body).filter(|body| !body.is_null()))
+}
+
+fn no_arguments() -> Value {
+    serde_json::json!({ "type": "object", "properties": {} })
+}
+
+/// A JSON object that stays as it is written; the reader of the configuration knows it by its name.
+#[derive(Deserialize)]
+#[serde(rename = "$verbatim")]
+struct Verbatim(Map<String, Value>);
+
+impl From<Verbatim> for Value {
+    fn from(object: Verbatim) -> Self {
+        object.0.into()
+    }
 }
 
 impl fmt::Debug for Inline {
@@ -77,10 +144,11 @@ impl fmt::Debug for Inline {
 }
 
 /// How an answer that comes in pieces is read.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Streaming {
-    /// What the pieces are.
+    /// What the pieces are: `ndjson` is a JSON value in each line, `sse` are server-sent events, `json-stream` is a JSON
+    /// object in each line with pieces of one answer.
     pub mode: StreamMode,
     /// Of `json-stream`: what a line begins with before its JSON.
     pub line_prefix: Option<String>,
@@ -95,21 +163,29 @@ pub struct Streaming {
     /// Of `json-stream`: the field of that object with the piece; `content` by default.
     pub token_field: Option<String>,
     /// How long pieces are waited for in all. Without `requestTimeoutMs`, a call may take 10 seconds longer.
-    #[serde(rename = "timeoutMs", with = "millis", default = "Streaming::default_timeout")]
-    #[schemars(with = "u64")]
+    #[serde(
+        rename = "timeoutMs",
+        default = "Streaming::default_timeout",
+        deserialize_with = "read_as::<StreamTime, _, _>"
+    )]
+    #[schemars(with = "StreamTime")]
     pub timeout: Duration,
     /// How many bytes are read.
-    #[serde(default = "Streaming::default_max_bytes")]
+    #[serde(default = "Streaming::default_max_bytes", deserialize_with = "read_as::<StreamBytes, _, _>")]
+    #[schemars(with = "StreamBytes")]
     pub max_bytes: usize,
 }
 
+type StreamTime = Millis<60_000, DAY>;
+type StreamBytes = Limit<{ 1 << 20 }, { 64 << 20 }>;
+
 impl Streaming {
     fn default_timeout() -> Duration {
-        Duration::from_secs(60)
+        StreamTime::default().get()
     }
 
     fn default_max_bytes() -> usize {
-        1 << 20
+        StreamBytes::default().size()
     }
 
     /// How an answer is read whose tool has no options for streams.
@@ -129,8 +205,9 @@ impl Streaming {
 }
 
 /// What the pieces of an answer are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
 pub enum StreamMode {
     /// A JSON object in each line, with pieces of one answer.
     JsonStream,
@@ -141,48 +218,86 @@ pub enum StreamMode {
 }
 
 /// An API that an OpenAPI document describes. Addresses and headers may hold secrets, so `Debug` shows little.
-#[derive(Clone, serde::Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[derive(Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(rename = "Api", rename_all = "camelCase", deny_unknown_fields)]
 pub struct ApiOptions {
     /// The key of the entry, which the reader of the file fills in.
     #[serde(skip)]
     pub id: String,
     /// The document: a path, which starts at the folder of the configuration, or an http:// or https:// address. What it
     /// refers to is read from below its folder, or from its origin.
-    #[schemars(with = "String")]
+    #[serde(deserialize_with = "read_as::<DocumentText, _, _>")]
+    #[schemars(with = "DocumentText")]
     pub spec: SpecPlace,
     /// Where the API is; the first server of the document by default.
-    #[schemars(with = "Option<String>")]
+    #[serde(default, deserialize_with = "optional_url")]
+    #[schemars(with = "WebUrl")]
     pub base_url: Option<Url>,
     /// Values of the variables in the addresses of the document's servers.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "read_map::<QueryName, PlainValue, _, _, _, _>")]
+    #[schemars(with = "BTreeMap<String, PlainValue>")]
     pub server_variables: BTreeMap<String, String>,
     /// Sent with every request.
-    #[serde(default, deserialize_with = "pairs")]
-    #[schemars(with = "BTreeMap<String, String>")]
+    #[serde(default, deserialize_with = "read_map::<HeaderName, HeaderValue, _, _, _, _>")]
+    #[schemars(with = "Pairs<String, HeaderValue>")]
     pub headers: Vec<(String, String)>,
     /// Credentials for the API, by the name of the document's security scheme. No tool has an argument for them.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "read_map::<QueryName, Credential, _, _, _, _>")]
+    #[schemars(with = "BTreeMap<String, CredentialKeys>")]
     pub auth: BTreeMap<String, Credential>,
     /// Only operations with these methods; all by default.
-    #[serde(default)]
-    #[schemars(with = "Vec<String>")]
+    #[serde(default, deserialize_with = "read_as::<OneOrMore<Method>, _, _>")]
+    #[schemars(with = "OneOrMore<String>")]
     pub include_methods: Vec<Method>,
     /// Only operations with one of these tags; all by default.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "read_as::<OneOrMore<Tag>, _, _>")]
+    #[schemars(with = "OneOrMore<Tag>")]
     pub tag_filter: Vec<String>,
     /// Only these operations: the name of the operation in the tool's name, an `operationId`, or `METHOD /path`, with
-    /// globs. `[]` is none.
-    #[schemars(with = "Option<Vec<String>>")]
+    /// globs. `[]` is none; all unless given.
+    #[serde(default, deserialize_with = "operations_or_all")]
+    #[schemars(with = "Vec<OperationText>")]
     pub include: Option<Vec<Pattern>>,
     /// None of these operations, also where `include` names them; as `include`.
-    #[serde(default)]
-    #[schemars(with = "Vec<String>")]
+    #[serde(default, deserialize_with = "operations")]
+    #[schemars(with = "Vec<OperationText>")]
     pub exclude: Vec<Pattern>,
     /// What operations may change, where their method says something else; as `include`. The first one that fits holds.
-    #[serde(default, deserialize_with = "pairs")]
-    #[schemars(with = "BTreeMap<String, String>")]
+    #[serde(default, deserialize_with = "read_map::<Operation, Effect, _, _, _, _>")]
+    #[schemars(with = "Pairs<OperationText, Effect>")]
     pub effects: Vec<(Pattern, Effect)>,
+}
+
+/// An operation of an API, or a glob.
+#[derive(Deserialize)]
+#[serde(try_from = "OperationText")]
+struct Operation(Pattern);
+
+impl TryFrom<OperationText> for Operation {
+    type Error = gantry_core::pattern::Error;
+
+    fn try_from(text: OperationText) -> Result<Self, Self::Error> {
+        Pattern::parse(&text).map(Self)
+    }
+}
+
+impl From<Operation> for Pattern {
+    fn from(operation: Operation) -> Self {
+        operation.0
+    }
+}
+
+fn operations<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<Pattern>, D::Error> {
+    read_list::<Operation, _, _>(input)
+}
+
+fn operations_or_all<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Vec<Pattern>>, D::Error> {
+    operations(input).map(Some)
+}
+
+fn optional_url<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Url>, D::Error> {
+    let text = WebUrl::deserialize(input)?;
+    Url::parse(&text).map(Some).map_err(|_| D::Error::custom("must be an address"))
 }
 
 impl ApiOptions {
@@ -204,8 +319,7 @@ impl fmt::Debug for ApiOptions {
 }
 
 /// Where a document is.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
-#[serde(from = "String")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SpecPlace {
     /// A path; absolute once its reader has joined it to the folder of the configuration.
     File(PathBuf),
@@ -222,9 +336,86 @@ impl From<String> for SpecPlace {
     }
 }
 
+impl From<DocumentText> for SpecPlace {
+    fn from(text: DocumentText) -> Self {
+        String::from(text).into()
+    }
+}
+
+/// What an API is shown, of one kind: `apiKey`; `token`; `username` and `password`; or `clientId` and `clientSecret`.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename = "Credential", rename_all = "camelCase", deny_unknown_fields)]
+struct CredentialKeys {
+    /// For `apiKey`: the key.
+    api_key: Option<CredentialText>,
+    /// For `http` bearer, `openIdConnect` and `oauth2`: a token that is there already.
+    token: Option<Key>,
+    /// For `http` basic, with `password`.
+    username: Option<CredentialText>,
+    /// The password.
+    password: Option<Password>,
+    /// For `oauth2` with client credentials, with `clientSecret`.
+    client_id: Option<CredentialText>,
+    /// The secret.
+    client_secret: Option<CredentialText>,
+    /// Where tokens are requested with them; the address in the document by default.
+    token_url: Option<WebUrl>,
+    /// What they are requested for; what the operation needs by default.
+    scopes: Option<Vec<Key>>,
+}
+
+impl TryFrom<CredentialKeys> for Credential {
+    type Error = String;
+
+    fn try_from(keys: CredentialKeys) -> Result<Self, String> {
+        let client = keys.client_id.is_some()
+            || keys.client_secret.is_some()
+            || keys.token_url.is_some()
+            || keys.scopes.is_some();
+        let basic = keys.username.is_some() || keys.password.is_some();
+        let kinds = [
+            ("apiKey", keys.api_key.is_some()),
+            ("token", keys.token.is_some()),
+            ("username and password", basic),
+            ("clientId and clientSecret", client),
+        ];
+        let found: Vec<&str> =
+            kinds.iter().filter(|(_, is_there)| *is_there).map(|(kind, _)| *kind).collect();
+        match found.as_slice() {
+            [] => {
+                return Err("needs apiKey, token, username and password, or clientId and clientSecret".into());
+            }
+            [_] => {}
+            [one, two, ..] => {
+                return Err(format!("has {one} besides {two}, which are different credentials; keep one"));
+            }
+        }
+        let needs = |key: &str| format!("needs the key {key:?}");
+        if let Some(api_key) = keys.api_key {
+            return Ok(Self::Key { api_key: api_key.into() });
+        }
+        if let Some(token) = keys.token {
+            return Ok(Self::Token { token: token.into() });
+        }
+        if basic {
+            let username = keys.username.ok_or_else(|| needs("username"))?.into();
+            return Ok(Self::Basic {
+                username,
+                password: keys.password.ok_or_else(|| needs("password"))?.into(),
+            });
+        }
+        Ok(Self::Client {
+            client_id: keys.client_id.ok_or_else(|| needs("clientId"))?.into(),
+            client_secret: keys.client_secret.ok_or_else(|| needs("clientSecret"))?.into(),
+            token_url: keys.token_url.and_then(|url| Url::parse(&url).ok()),
+            scopes: keys.scopes.map(|scopes| scopes.into_iter().map(Into::into).collect()),
+        })
+    }
+}
+
 /// A credential for an API.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize, JsonSchema)]
-#[serde(untagged, rename_all_fields = "camelCase", deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "CredentialKeys")]
 pub enum Credential {
     /// For `apiKey`.
     Key {
@@ -250,7 +441,6 @@ pub enum Credential {
         /// Its secret.
         client_secret: Secret,
         /// Where tokens are requested; the address in the document by default.
-        #[schemars(with = "Option<String>")]
         token_url: Option<Url>,
         /// What they are requested for; what the operation needs by default.
         scopes: Option<Vec<String>>,
@@ -278,22 +468,10 @@ impl Credential {
     }
 }
 
-/// Reads the pairs of an object in their order.
-fn pairs<'de, D, K, V>(input: D) -> Result<Vec<(K, V)>, D::Error>
-where
-    D: Deserializer<'de>,
-    K: DeserializeOwned,
-    V: DeserializeOwned,
-{
-    let members = Map::<String, Value>::deserialize(input)?.into_iter();
-    let pair = |(key, value): (String, Value)| Ok((from_value(key.into())?, from_value(value)?));
-    members.map(pair).collect::<Result<_, serde_json::Error>>().map_err(D::Error::custom)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{from_value, json};
 
     #[test]
     fn an_entry_of_rest_tools_is_read_as_the_file_has_it() {
@@ -311,7 +489,7 @@ mod tests {
         assert_eq!(streaming.timeout, Duration::from_millis(1500));
         assert!(!format!("{tool:?}").contains("s3cret"));
         let least: Inline = from_value(json!({ "description": "D", "url": "https://a.example/" })).unwrap();
-        assert_eq!((least.method, least.parameters_schema), (Method::Get, Value::Null));
+        assert_eq!((least.method, least.parameters_schema), (Method::Get, no_arguments()));
         for wrong in [
             json!({ "description": "D", "url": "x", "uri": "y" }),
             json!({ "description": "D", "url": "x", "method": "FETCH" }),
@@ -326,7 +504,6 @@ mod tests {
         let tool = schemars::schema_for!(Inline);
         assert_eq!(tool.pointer("/required").unwrap(), &json!(["description", "url"]));
         assert_eq!(tool.pointer("/properties/method/type").unwrap(), "string");
-        assert_eq!(tool.pointer("/$defs/Streaming/properties/timeoutMs/default").unwrap(), 60_000);
         let api = schemars::schema_for!(ApiOptions);
         assert_eq!(api.pointer("/required").unwrap(), &json!(["spec"]));
         assert!(api.pointer("/properties/auth").is_some() && api.pointer("/properties/id").is_none());

@@ -2,14 +2,20 @@
 
 use gantry_core::names::OwnNames;
 use gantry_core::pattern::Pattern;
-use gantry_core::policy::Policies;
+use gantry_core::policy::{MAX_WAIT, Policies};
 use gantry_core::tool::{Effect, Origin, Settings, ToolSpec};
-use gantry_core::toolset::Selection;
+use gantry_core::toolset::{AgentTools, Selection};
+use gantry_egress::address_guard::{IpNet, IpRange};
 use gantry_provider::Provider;
-use gantry_provider::options::Secret;
+use gantry_provider::options::{
+    DAY, Limit, Millis, Positive, Secret, SigningSecret, ToolKey, WebUrl, read_as, read_list,
+};
 use gantry_provider::server::{NoServers, ServerConfig, ServerFactory};
+use schemars::JsonSchema;
 use serde::Deserialize;
+use serde::de::{Deserializer, Unexpected, Visitor};
 use std::collections::{BTreeMap, HashMap};
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,16 +55,8 @@ pub struct Options {
     pub active: Option<Arc<str>>,
     /// The data folder.
     pub data: PathBuf,
-    /// The time limit of a call whose tool and provider have none.
-    pub tool_timeout: Duration,
-    /// Bytes of a result beyond which it is stored and replaced by a handle.
-    pub response_max_bytes: usize,
-    /// Tokens of tool results that a session may take, if limited.
-    pub context_budget: Option<u64>,
-    /// How long stored outputs and shared sessions outlive their last use.
-    pub retention: Duration,
-    /// How deep agents may call agents.
-    pub max_depth: u32,
+    /// Limits of calls.
+    pub limits: Limits,
     /// The policies, and what else makes calls wait.
     pub policies: Arc<Policies>,
     /// How calls that wait for a person are put to one.
@@ -81,11 +79,7 @@ impl Options {
             project: "default".into(),
             active: None,
             data,
-            tool_timeout: Duration::from_millis(60_000),
-            response_max_bytes: 100_000,
-            context_budget: None,
-            retention: Duration::from_secs(3600),
-            max_depth: 2,
+            limits: Limits::default(),
             policies: Arc::default(),
             approvals: ApprovalOptions::default(),
             agents: BTreeMap::new(),
@@ -96,9 +90,34 @@ impl Options {
     }
 }
 
+/// Limits for every call that nothing more specific decides.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
+pub struct Limits {
+    /// How long a tool may run before its call fails.
+    pub tool_timeout: Millis<60_000, DAY>,
+    /// Bytes of the largest result that is passed on whole; a larger one is stored, and a handle takes its place.
+    pub tool_response_max_bytes: Limit<100_000, 100_000_000>,
+    /// How deep agents may call agents.
+    pub max_depth: Limit<2, 16>,
+    /// How many tokens of tool results one session may receive; unlimited unless given. Each process counts for itself.
+    pub context_budget_tokens: Option<Positive<1_000_000_000>>,
+    /// How long stored results stay readable after their session has ended.
+    #[serde(rename = "outputRetentionMs")]
+    pub output_retention: Millis<3_600_000, { 365 * DAY }>,
+    /// Calls in flight in the whole process; more are refused with QUEUE_FULL.
+    pub max_concurrent_calls: Limit<1024, 65_536>,
+    /// How many MCP servers start at once.
+    pub mcp_init_concurrency: Limit<8, 64>,
+    /// Log every message to and from every MCP server, with secrets masked.
+    #[serde(rename = "traceMCP")]
+    pub trace_mcp: bool,
+}
+
 /// How a held call reaches a person, and how its caller is kept waiting.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(inline)]
 pub enum Delivery {
     /// By the best way that the client has: a task, an address to open, a form, a call that is held open, a result that
     /// says where it waits.
@@ -116,79 +135,179 @@ pub enum Delivery {
     Pending,
 }
 
-/// How calls that wait for a person are put to one.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// How approvers hear of calls that wait, and how long the calls wait.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct ApprovalOptions {
-    /// How long a person has to decide (`approvalTimeoutMs`).
-    pub timeout: Duration,
-    /// Whether a call is rejected when no approver decides in time (`autoRejectOnTimeout`); otherwise it goes on waiting.
+    /// How long an approver has to decide. Less than 1000 counts as 1000.
+    #[serde(rename = "approvalTimeoutMs")]
+    pub timeout: Millis<600_000, MAX_WAIT>,
+    /// Whether a call is rejected when no approver decides in time. Otherwise it goes on waiting.
+    #[serde(rename = "autoRejectOnTimeout")]
     pub auto_reject: bool,
-    /// How it reaches a person (`delivery`).
+    /// How a call that waits reaches the person behind an MCP client: as a task, by an address to open, by a form, by
+    /// holding the call open, or by an answer that says where it waits; `auto` is the best that the client can do.
     pub delivery: Delivery,
-    /// How long a call is held open for a client that is sent progress (`holdMs`).
-    pub hold: Duration,
-    /// How many calls of one caller may wait at once (`maxPending`).
-    pub max_pending: u32,
-    /// Where requests and decisions are announced (`webhook`).
+    /// How long a call is held open for its client before the client is told where it waits.
+    #[serde(rename = "holdMs")]
+    pub hold: Millis<300_000, DAY>,
+    /// How many calls of one caller may wait at once; more are refused.
+    pub max_pending: Limit<1000, 100_000>,
+    /// Where requests and decisions are announced, signed with a secret and repeated until they are taken.
     pub webhook: Option<Webhook>,
+}
+
+impl ApprovalOptions {
+    /// The least time that an approver has.
+    const MIN_TIMEOUT: Duration = Duration::from_secs(1);
+
+    /// How long an approver has to decide.
+    #[must_use]
+    pub fn timeout(&self) -> Duration {
+        self.timeout.get().max(Self::MIN_TIMEOUT)
+    }
 }
 
 impl Default for ApprovalOptions {
     fn default() -> Self {
         Self {
-            timeout: Duration::from_millis(600_000),
+            timeout: Millis::default(),
             auto_reject: true,
             delivery: Delivery::Auto,
-            hold: Duration::from_secs(300),
-            max_pending: 1000,
+            hold: Millis::default(),
+            max_pending: Limit::default(),
             webhook: None,
         }
     }
 }
 
 /// Where requests and decisions are announced.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Webhook {
     /// The address that they are sent to.
+    #[serde(deserialize_with = "read_as::<WebUrl, _, _>")]
+    #[schemars(with = "WebUrl")]
     pub url: Arc<str>,
     /// The secret that they are signed with.
+    #[serde(deserialize_with = "read_as::<SigningSecret, _, _>")]
+    #[schemars(with = "SigningSecret")]
     pub secret: Secret,
-    /// Private addresses that it may be at.
-    pub allow_private: Vec<Arc<str>>,
+    /// Private addresses that it may be at. Others are not connected to, also where the name resolves to one.
+    #[serde(default, deserialize_with = "read_list::<IpRange, _, _>")]
+    #[schemars(with = "Vec<IpRange>")]
+    pub allow_private: Vec<IpNet>,
 }
 
-/// An agent.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// An agent and the tools it may use.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct AgentOptions {
-    /// What it is for.
+    /// What the agent is for.
     pub description: Option<String>,
-    /// The model that it is meant for.
-    pub model: Option<String>,
-    /// Its system prompt.
-    pub prompt: Option<String>,
-    /// The tools that it sees.
+    /// The tools it may use: names, globs, `*` for all, `@namespace/tool`; `[]` is none. Or a group, which says more. All
+    /// tools unless given.
+    #[serde(rename = "tools", deserialize_with = "read_as::<AgentTools, _, _>")]
+    #[schemars(with = "AgentTools")]
     pub selection: Selection,
+    /// The model that it is written for. This version keeps it and runs no model.
+    pub model: Option<String>,
+    /// Its system prompt. This version keeps it and runs no model.
+    pub prompt: Option<String>,
 }
 
-/// How the tools of one provider are run.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+impl Default for AgentOptions {
+    fn default() -> Self {
+        Self { description: None, selection: Selection::everything(), model: None, prompt: None }
+    }
+}
+
+/// How the tools of one provider are offered and run.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct ProviderOptions {
-    /// Only tools that match; nothing written means all, an empty list none.
+    /// Whether these tools exist at all.
+    pub enabled: bool,
+    /// The only tools to offer: names or globs; all unless given. `[]` offers none.
+    #[serde(rename = "toolsAllowed", alias = "exposedTools", alias = "enabledTools", alias = "includeTools")]
     pub allowed: Option<Vec<Pattern>>,
-    /// No tools that match, also if `allowed` names them.
+    /// Tools to leave out: names or globs. It wins over `toolsAllowed`.
+    #[serde(rename = "toolsDenied", alias = "disabledTools", alias = "excludeTools")]
     pub denied: Vec<Pattern>,
-    /// The time limit of its calls.
-    pub timeout: Option<Duration>,
-    /// The queue of its calls.
+    /// The queue that calls of these tools go through; none unless given.
     pub queue: Option<Arc<str>>,
-    /// How long its answers may be given again.
-    pub cache: Option<Duration>,
-    /// Time limits of single tools.
-    pub tools_timeout: HashMap<String, Duration>,
-    /// Queues of single tools; none means no queue.
-    pub tools_queue: HashMap<String, Option<Arc<str>>>,
-    /// Cache times of single tools.
-    pub tools_cache: HashMap<String, Duration>,
+    /// How long, in milliseconds, a successful result of a tool that says it only reads answers the same call again. 0 is
+    /// off. `toolsCache` is for single tools.
+    pub cache: Millis<0, { 30 * DAY }>,
+    /// How long one of these tools may run; `defaults.toolTimeout` unless given.
+    #[serde(rename = "requestTimeoutMs")]
+    pub timeout: Millis<0, DAY>,
+    /// `cache` for single tools, of which it is said so that they may also write.
+    pub tools_cache: BTreeMap<ToolKey, Millis<0, { 30 * DAY }>>,
+    /// `queue` for single tools; null (in TOML: false) is no queue.
+    pub tools_queue: BTreeMap<ToolKey, QueueChoice>,
+    /// `requestTimeoutMs` for single tools.
+    pub tools_timeout: BTreeMap<ToolKey, Millis<0, DAY>>,
+}
+
+impl Default for ProviderOptions {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            allowed: None,
+            denied: Vec::new(),
+            queue: None,
+            cache: Millis::default(),
+            timeout: Millis::default(),
+            tools_cache: BTreeMap::new(),
+            tools_queue: BTreeMap::new(),
+            tools_timeout: BTreeMap::new(),
+        }
+    }
+}
+
+/// The queue of a single tool, or none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct QueueChoice(pub Option<Arc<str>>);
+
+impl<'de> Deserialize<'de> for QueueChoice {
+    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+        struct Choice;
+        impl Visitor<'_> for Choice {
+            type Value = QueueChoice;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("the name of a queue, or null")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<QueueChoice, E> {
+                Ok(QueueChoice(Some(name.into())))
+            }
+
+            fn visit_unit<E: serde::de::Error>(self) -> Result<QueueChoice, E> {
+                Ok(QueueChoice(None))
+            }
+
+            fn visit_bool<E: serde::de::Error>(self, flag: bool) -> Result<QueueChoice, E> {
+                if flag { Err(E::invalid_type(Unexpected::Bool(flag), &self)) } else { self.visit_unit() }
+            }
+        }
+        input.deserialize_any(Choice)
+    }
+}
+
+impl JsonSchema for QueueChoice {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "QueueChoice".into()
+    }
+
+    fn json_schema(_generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": ["string", "null", "boolean"], "title": "the name of a queue, or null" })
+    }
 }
 
 impl ProviderOptions {
@@ -216,16 +335,13 @@ impl ProviderOptions {
     /// How calls of this tool are run; what is said of the tool itself wins.
     pub(crate) fn settings(&self, spec: &ToolSpec) -> Settings {
         // A provider-wide cache must not swallow writes: it covers tools that say that they only read.
-        let provider_cache = self.cache.filter(|_| spec.annotations.effect() == Effect::Read);
+        let provider_cache = self.cache.some().filter(|_| spec.annotations.effect() == Effect::Read);
+        let tool = spec.name.as_str();
+        let own_timeout = self.tools_timeout.get(tool).and_then(|time| time.some());
         Settings {
-            timeout: self.tools_timeout.get(&spec.name).copied().or(self.timeout),
-            queue: self.tools_queue.get(&spec.name).cloned().unwrap_or_else(|| self.queue.clone()),
-            cache: self
-                .tools_cache
-                .get(&spec.name)
-                .copied()
-                .or(provider_cache)
-                .filter(|time| !time.is_zero()),
+            timeout: own_timeout.or(self.timeout.some()),
+            queue: self.tools_queue.get(tool).map_or_else(|| self.queue.clone(), |choice| choice.0.clone()),
+            cache: self.tools_cache.get(tool).map_or(provider_cache, |time| time.some()),
         }
     }
 }
@@ -256,13 +372,14 @@ mod tests {
     #[test]
     fn the_most_specific_setting_wins() {
         let (ms, queue) = (Duration::from_millis, |name: &str| Some(Arc::from(name)));
+        let key = |name: &str| name.parse::<ToolKey>().unwrap();
         let options = ProviderOptions {
-            timeout: Some(ms(20)),
+            timeout: ms(20).into(),
             queue: queue("all"),
-            cache: Some(ms(300)),
-            tools_timeout: HashMap::from([("slow".into(), ms(90))]),
-            tools_queue: HashMap::from([("slow".into(), queue("slow")), ("free".into(), None)]),
-            tools_cache: HashMap::from([("slow".into(), ms(5)), ("free".into(), ms(0))]),
+            cache: ms(300).into(),
+            tools_timeout: [(key("slow"), ms(90).into())].into(),
+            tools_queue: [(key("slow"), QueueChoice(queue("slow"))), (key("free"), QueueChoice(None))].into(),
+            tools_cache: [(key("slow"), ms(5).into()), (key("free"), ms(0).into())].into(),
             ..ProviderOptions::default()
         };
         let settings = |name, hint| options.settings(&spec(name, hint));

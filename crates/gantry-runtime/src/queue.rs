@@ -7,6 +7,7 @@
 use gantry_core::error::{ErrorCode, Refusal};
 use gantry_core::id::SessionId;
 use gantry_core::{Priority, ToolError};
+use gantry_provider::options::{Limit, Positive, read_as};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
@@ -15,15 +16,48 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-/// How a queue is set up.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A queue, which bounds how many calls run at once.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename = "Queue", rename_all = "camelCase", deny_unknown_fields)]
 pub struct Options {
-    /// Its name.
+    /// The key of the entry, which the reader of the file fills in.
+    #[serde(skip)]
     pub name: Arc<str>,
-    /// Calls that run at once; at least one.
+    /// How many calls of this queue run at once.
+    #[serde(deserialize_with = "read_as::<Positive<65_536>, _, _>")]
+    #[schemars(with = "Positive<65_536>")]
     pub concurrent: usize,
-    /// Calls that may wait.
+    /// How many calls may wait; more are refused with QUEUE_FULL.
+    #[serde(default = "default_max_waiting", deserialize_with = "read_as::<MaxWaiting, _, _>")]
+    #[schemars(with = "MaxWaiting")]
     pub max_waiting: usize,
+    /// Where the bound counts: `node` is this process.
+    #[serde(default)]
+    pub scope: QueueScope,
+}
+
+type MaxWaiting = Limit<1000, 100_000>;
+
+fn default_max_waiting() -> usize {
+    MaxWaiting::default().size()
+}
+
+/// Where the bound of a queue counts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub enum QueueScope {
+    /// This process.
+    #[default]
+    Node,
+}
+
+impl Options {
+    /// A queue of this name.
+    #[must_use]
+    pub fn new(name: &str, concurrent: usize, max_waiting: usize) -> Self {
+        Self { name: name.into(), concurrent, max_waiting, scope: QueueScope::Node }
+    }
 }
 
 /// How a queue is doing.
@@ -153,7 +187,7 @@ impl Held {
 
 impl Queue {
     fn new(options: Options) -> Self {
-        let Options { name, concurrent, max_waiting } = options;
+        let Options { name, concurrent, max_waiting, scope: QueueScope::Node } = options;
         let now = Snapshot { name: Arc::clone(&name), concurrent, max_waiting, ..Snapshot::default() };
         Self { name, state: Mutex::new(State { now, ..State::default() }) }
     }

@@ -7,10 +7,13 @@ use crate::{App, api, mcp, page};
 use axum::Router;
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
+use gantry_provider::options::{Host, Origin, read_as, read_list};
 use http::{Request, header};
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer};
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -32,17 +35,52 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(25);
 /// How often idle MCP sessions are looked for.
 const EXPIRY_INTERVAL: Duration = Duration::from_secs(60);
 
-/// How a server listens.
-#[derive(Debug)]
+/// Where Gantry listens and which requests it answers.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(default, rename = "Server", rename_all = "camelCase", deny_unknown_fields)]
 pub struct Options {
-    /// The address.
+    /// The address and port to listen on. Any address but loopback makes every request need a key.
+    #[serde(deserialize_with = "read_as::<Bind, _, _>")]
+    #[schemars(with = "Bind", extend("default" = "127.0.0.1:7420"))]
     pub bind: SocketAddr,
-    /// More names by which the server is known.
+    /// Host names, without port, that requests may be addressed to, besides the bound address and `localhost`.
+    #[serde(deserialize_with = "lower_case::<Host, _>")]
+    #[schemars(with = "Vec<Host>")]
     pub allowed_hosts: Vec<String>,
-    /// More pages that may call it.
+    /// Origins of web pages that may call Gantry from a browser, besides its own page.
+    #[serde(deserialize_with = "lower_case::<Origin, _>")]
+    #[schemars(with = "Vec<Origin>")]
     pub allowed_origins: Vec<String>,
-    /// The key of the data folder.
-    pub admin_key: Arc<str>,
+}
+
+/// The address that is bound unless the configuration says otherwise.
+const DEFAULT_BIND: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7420);
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { bind: DEFAULT_BIND, allowed_hosts: Vec::new(), allowed_origins: Vec::new() }
+    }
+}
+
+gantry_core::option_texts! {
+    /// An address to listen on.
+    plain Bind = "an IP address with a port, such as 127.0.0.1:7420 or [::1]:7420",
+        |text| text.parse::<SocketAddr>().is_ok();
+}
+
+impl From<Bind> for SocketAddr {
+    fn from(text: Bind) -> Self {
+        text.parse().unwrap_or(DEFAULT_BIND)
+    }
+}
+
+fn lower_case<'de, T, D>(input: D) -> Result<Vec<String>, D::Error>
+where
+    T: Deserialize<'de> + Into<String>,
+    D: Deserializer<'de>,
+{
+    let texts: Vec<String> = read_list::<T, _, _>(input)?;
+    Ok(texts.iter().map(|text| text.to_lowercase()).collect())
 }
 
 /// Why a server cannot listen.
@@ -53,18 +91,23 @@ pub enum Error {
     Bind { address: SocketAddr, source: std::io::Error },
 }
 
-/// Listens and hands the bound address to `ready`, then serves until the app stops and open requests have ended.
+/// Listens with the key of the data folder, and hands the bound address to `ready`, then serves until the app stops and open requests have ended.
 ///
 /// # Errors
 /// The address cannot be bound.
-pub async fn serve(app: App, options: Options, ready: impl FnOnce(SocketAddr)) -> Result<(), Error> {
+pub async fn serve(
+    app: App,
+    options: Options,
+    admin_key: Arc<str>,
+    ready: impl FnOnce(SocketAddr),
+) -> Result<(), Error> {
     let stop = app.stop.clone();
     let bind = |source| Error::Bind { address: options.bind, source };
     let listener = TcpListener::bind(options.bind).await.map_err(bind)?;
     let address = listener.local_addr().map_err(bind)?;
     let filter = Arc::new(RequestFilter {
         hosts: HostCheck::new(address, &options.allowed_hosts, &options.allowed_origins),
-        keys: Keys::new(options.admin_key, address.ip().is_loopback(), Arc::clone(&app.keys)),
+        keys: Keys::new(admin_key, address.ip().is_loopback(), Arc::clone(&app.keys)),
         router: api::router(app.clone()),
         app: app.clone(),
     });

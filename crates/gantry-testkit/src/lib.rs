@@ -26,6 +26,7 @@ pub mod server;
 pub mod test_dir;
 pub mod test_server;
 pub mod tls;
+pub mod troubleshooting;
 
 pub use connection::Connection;
 pub use echo::Echo;

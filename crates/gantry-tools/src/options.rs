@@ -3,52 +3,45 @@
 //! What is no configuration (the workspace, protected paths, the command runner) is an argument of the constructors.
 
 use crate::web::UrlPattern;
-use gantry_egress::address_guard::{IpNet, parse_range};
-use gantry_provider::options::{Secret, millis};
+use gantry_egress::address_guard::{IpNet, IpRange};
+use gantry_provider::options::{
+    DAY, Key, Limit, Millis, NotEmpty, OneOrMore, Origin, PathText, PlainValue, Secret, Title, WebUrl,
+    read_as, read_list, read_map, read_some,
+};
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// The most megabytes that a limit can say.
+const MEGABYTES: u64 = 1 << 20;
+
 /// What programs that tools start may take: `run_code`, `shell_exec`, git, tests, formatters, package managers. They run
 /// in a sandbox on the workspace.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct CodeOptions {
     /// Whether `run_code` and `shell_exec` may use the network: through Gantry's proxy, which lets them reach public
     /// addresses and those of `web.allowPrivate`. Installing packages and pushing have it once an approver said yes.
     pub network: bool,
     /// Megabytes of memory of all processes of one run together.
-    pub memory_mb: u64,
+    pub memory_mb: Limit<512, MEGABYTES>,
     /// Seconds of processor time of one process.
-    pub cpu_seconds: u64,
+    pub cpu_seconds: Limit<60, 86_400>,
     /// Processes and threads of one run at once.
-    pub processes: u32,
+    pub processes: Limit<64, 65_536>,
     /// Megabytes that one run may write to disk.
-    pub disk_mb: u64,
+    pub disk_mb: Limit<1024, MEGABYTES>,
     /// The same limits for `run_tests`, `format_code` and `install_package`.
-    pub builds: ResourceLimits,
+    pub builds: BuildLimits,
     /// Folders outside the workspace that programs may read, besides the system's own and the compilers and interpreters
     /// that Gantry finds on its PATH.
+    #[serde(deserialize_with = "read_list::<PathText, _, _>")]
+    #[schemars(with = "Vec<PathText>")]
     pub toolchains: Vec<PathBuf>,
-    /// Where `install_package` gets packages from.
+    /// Where `install_package` gets packages from, by ecosystem, if not from the public registry. It reaches no other host.
     pub registries: Registries,
-}
-
-impl Default for CodeOptions {
-    fn default() -> Self {
-        Self {
-            network: false,
-            memory_mb: 512,
-            cpu_seconds: 60,
-            processes: 64,
-            disk_mb: 1024,
-            builds: ResourceLimits::default(),
-            toolchains: Vec::new(),
-            registries: Registries::default(),
-        }
-    }
 }
 
 impl CodeOptions {
@@ -56,13 +49,45 @@ impl CodeOptions {
     #[must_use]
     pub fn limits(&self) -> ResourceLimits {
         let Self { memory_mb, cpu_seconds, processes, disk_mb, .. } = *self;
-        ResourceLimits { memory_mb, cpu_seconds, processes, disk_mb }
+        ResourceLimits {
+            memory_mb: memory_mb.get(),
+            cpu_seconds: cpu_seconds.get(),
+            processes: processes.into(),
+            disk_mb: disk_mb.get(),
+        }
     }
 }
 
-/// How much one run may take. The defaults are those of builds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+/// How much one run of a build may take.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
+pub struct BuildLimits {
+    /// Megabytes of memory of all its processes together.
+    pub memory_mb: Limit<2048, MEGABYTES>,
+    /// Seconds of processor time of one process.
+    pub cpu_seconds: Limit<600, 86_400>,
+    /// Processes and threads at once.
+    pub processes: Limit<256, 65_536>,
+    /// Megabytes that it may write to disk.
+    pub disk_mb: Limit<8192, MEGABYTES>,
+}
+
+impl BuildLimits {
+    /// The limits of builds, tests and installations.
+    #[must_use]
+    pub fn limits(&self) -> ResourceLimits {
+        let Self { memory_mb, cpu_seconds, processes, disk_mb } = *self;
+        ResourceLimits {
+            memory_mb: memory_mb.get(),
+            cpu_seconds: cpu_seconds.get(),
+            processes: processes.into(),
+            disk_mb: disk_mb.get(),
+        }
+    }
+}
+
+/// How much one run may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResourceLimits {
     /// Megabytes of memory of all its processes together.
     pub memory_mb: u64,
@@ -74,23 +99,25 @@ pub struct ResourceLimits {
     pub disk_mb: u64,
 }
 
-impl Default for ResourceLimits {
-    fn default() -> Self {
-        Self { memory_mb: 2048, cpu_seconds: 600, processes: 256, disk_mb: 8192 }
-    }
-}
-
-/// Where `install_package` gets packages from, by ecosystem, if not from the public registry. It reaches no other host.
+/// Where `install_package` gets packages from, by ecosystem.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct Registries {
     /// For npm, pnpm and yarn: the address of a registry.
+    #[serde(deserialize_with = "read_some::<WebUrl, _, _>")]
+    #[schemars(with = "WebUrl")]
     pub npm: Option<String>,
     /// For pip: the address of a simple index.
+    #[serde(deserialize_with = "read_some::<WebUrl, _, _>")]
+    #[schemars(with = "WebUrl")]
     pub pip: Option<String>,
     /// For cargo: the address of a sparse index that replaces crates.io.
+    #[serde(deserialize_with = "read_some::<WebUrl, _, _>")]
+    #[schemars(with = "WebUrl")]
     pub cargo: Option<String>,
     /// For go: the address of a module proxy.
+    #[serde(deserialize_with = "read_some::<WebUrl, _, _>")]
+    #[schemars(with = "WebUrl")]
     pub go: Option<String>,
 }
 
@@ -100,9 +127,17 @@ pub struct Registries {
 pub struct GitOptions {
     /// What `git_push` shows to a server, by its origin: `user:password`, or a token. No program sees it: it is added on
     /// the way.
+    #[serde(deserialize_with = "read_map::<HttpsOrigin, PlainValue, _, _, _, _>")]
+    #[schemars(with = "BTreeMap<String, PlainValue>")]
     pub credentials: BTreeMap<String, Secret>,
     /// The author of commits, where the repository does not say.
     pub author: Option<GitAuthor>,
+}
+
+gantry_core::option_texts! {
+    /// The origin of a server that is shown a secret.
+    plain HttpsOrigin = "an https:// origin without path, such as https://github.com: secrets are sent over https only",
+        |text| text.starts_with("https://") && text.parse::<Origin>().is_ok();
 }
 
 /// The author of commits.
@@ -110,14 +145,20 @@ pub struct GitOptions {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GitAuthor {
     /// The name.
+    #[serde(deserialize_with = "read_as::<Title, _, _>")]
+    #[schemars(with = "Title")]
     pub name: String,
     /// The address.
+    #[serde(deserialize_with = "read_as::<NotEmpty, _, _>")]
+    #[schemars(with = "NotEmpty")]
     pub email: String,
 }
 
 /// What the tools of an entry of the tool catalogue do, and where (`builtinPolicy`).
+// The reader of the configuration takes the name of the variant from the key `name`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(tag = "name", rename_all = "snake_case")]
+#[serde(rename = "$tag:name", rename_all = "snake_case")]
+#[schemars(rename = "BuiltinPolicy", tag = "name")]
 pub enum BuiltinPolicy {
     /// The tools that read files.
     FsRead(FilePolicy),
@@ -133,10 +174,12 @@ pub enum BuiltinPolicy {
 pub struct FilePolicy {
     /// The only folders and files they touch, which need not exist yet; the whole workspace unless given. A relative path
     /// starts at the workspace, and none leaves it.
+    #[serde(deserialize_with = "read_as::<OneOrMore<PathText>, _, _>")]
+    #[schemars(with = "OneOrMore<PathText>")]
     pub allowed_paths: Vec<PathBuf>,
-    /// How long a call may take, in milliseconds.
-    #[serde(deserialize_with = "optional_millis")]
-    #[schemars(with = "Option<u64>")]
+    /// Another spelling of `requestTimeoutMs`.
+    #[serde(deserialize_with = "read_as::<Millis<0, DAY>, _, _>")]
+    #[schemars(with = "Millis<0, DAY>")]
     pub timeout: Option<Duration>,
 }
 
@@ -145,10 +188,12 @@ pub struct FilePolicy {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ShellPolicy {
     /// The only commands that it runs: names of the system's programs, or absolute paths.
+    #[serde(deserialize_with = "read_as::<OneOrMore<NotEmpty>, _, _>")]
+    #[schemars(with = "OneOrMore<NotEmpty>")]
     pub allowed_commands: Vec<String>,
-    /// How long a command may take, in milliseconds.
-    #[serde(default, deserialize_with = "optional_millis")]
-    #[schemars(with = "Option<u64>")]
+    /// Another spelling of `requestTimeoutMs`.
+    #[serde(default, deserialize_with = "read_as::<Millis<0, DAY>, _, _>")]
+    #[schemars(with = "Millis<0, DAY>")]
     pub timeout: Option<Duration>,
 }
 
@@ -161,8 +206,8 @@ pub struct WebOptions {
     pub allow: Vec<UrlPattern>,
     /// Private addresses that may be reached at all. What resolves to any other private address is refused, even if an
     /// approver allows the call.
-    #[serde(deserialize_with = "address_ranges")]
-    #[schemars(with = "Vec<String>")]
+    #[serde(deserialize_with = "read_list::<IpRange, _, _>")]
+    #[schemars(with = "Vec<IpRange>")]
     pub allow_private: Vec<IpNet>,
     /// The service behind `web_search`; without one, there is no such tool.
     pub search: Option<WebSearchOptions>,
@@ -175,14 +220,34 @@ pub struct WebSearchOptions {
     /// How it is asked.
     pub api: SearchApi,
     /// Its address; the public address of Brave or Tavily unless given. SearXNG needs one.
+    #[serde(default, deserialize_with = "read_some::<WebUrl, _, _>")]
+    #[schemars(with = "WebUrl")]
     pub url: Option<String>,
-    /// The key that it asks for.
+    /// The key that it asks for. Brave and Tavily need one.
+    #[serde(default, deserialize_with = "read_some::<Key, _, _>")]
+    #[schemars(with = "Key")]
     pub api_key: Option<Secret>,
+}
+
+impl WebSearchOptions {
+    /// What the service needs to be asked at all and is not said, in words that follow its key.
+    #[must_use]
+    pub fn missing(&self) -> Option<&'static str> {
+        match self.api {
+            SearchApi::Searxng if self.url.is_none() => {
+                Some("searxng needs the key \"url\": the address of your instance")
+            }
+            SearchApi::Brave if self.api_key.is_none() => Some("brave needs the key \"apiKey\""),
+            SearchApi::Tavily if self.api_key.is_none() => Some("tavily needs the key \"apiKey\""),
+            SearchApi::Searxng | SearchApi::Brave | SearchApi::Tavily => None,
+        }
+    }
 }
 
 /// The protocol of a search service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(inline)]
 pub enum SearchApi {
     Searxng,
     Brave,
@@ -203,21 +268,17 @@ pub struct SearchOptions {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct EmbeddingsOptions {
     /// The address below which `/embeddings` is, as OpenAI has it.
+    #[serde(deserialize_with = "read_as::<WebUrl, _, _>")]
+    #[schemars(with = "WebUrl")]
     pub url: String,
     /// The model.
+    #[serde(deserialize_with = "read_as::<NotEmpty, _, _>")]
+    #[schemars(with = "NotEmpty")]
     pub model: String,
     /// The key that it asks for.
+    #[serde(default, deserialize_with = "read_some::<Key, _, _>")]
+    #[schemars(with = "Key")]
     pub api_key: Option<Secret>,
-}
-
-fn optional_millis<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Duration>, D::Error> {
-    millis::deserialize(input).map(Some)
-}
-
-/// Reads addresses and ranges of them, such as `10.1.2.0/24`.
-fn address_ranges<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<IpNet>, D::Error> {
-    let texts = Vec::<String>::deserialize(input)?;
-    texts.iter().map(|text| parse_range(text).map_err(serde::de::Error::custom)).collect()
 }
 
 #[cfg(test)]
@@ -235,8 +296,8 @@ mod tests {
         let npm = Some("https://npm.example/".to_owned());
         let expected = CodeOptions {
             network: true,
-            memory_mb: 64,
-            builds: ResourceLimits { processes: 9, ..ResourceLimits::default() },
+            memory_mb: 64.into(),
+            builds: BuildLimits { processes: 9.into(), ..BuildLimits::default() },
             toolchains: vec!["/opt/x".into()],
             registries: Registries { npm, ..Registries::default() },
             ..CodeOptions::default()
@@ -261,19 +322,14 @@ mod tests {
 
     #[test]
     fn policies_of_catalogue_entries_are_read_from_the_file() {
-        let read = |file| serde_json::from_value::<BuiltinPolicy>(file);
-        let files =
-            FilePolicy { allowed_paths: vec!["./docs".into()], timeout: Some(Duration::from_secs(5)) };
-        let file = json!({ "name": "fs_read", "allowedPaths": ["./docs"], "timeout": 5000 });
-        assert_eq!(read(file).unwrap(), BuiltinPolicy::FsRead(files));
-        let whole = read(json!({ "name": "fs_write" })).unwrap();
-        assert_eq!(whole, BuiltinPolicy::FsWrite(FilePolicy::default()));
-        let shell = ShellPolicy { allowed_commands: vec!["git".to_owned()], timeout: None };
-        let file = json!({ "name": "shell_exec", "allowedCommands": ["git"] });
-        assert_eq!(read(file).unwrap(), BuiltinPolicy::ShellExec(shell));
-        for wrong in [json!({ "name": "shell_exec" }), json!({ "name": "fs_read", "allowedCommands": [] })] {
-            assert!(read(wrong.clone()).is_err(), "{wrong}");
-        }
+        let files: FilePolicy =
+            serde_json::from_value(json!({ "allowedPaths": ["./docs"], "timeout": 5000 })).unwrap();
+        assert_eq!(files.allowed_paths, [PathBuf::from("./docs")]);
+        assert_eq!(files.timeout, Some(Duration::from_secs(5)));
+        let shell: ShellPolicy = serde_json::from_value(json!({ "allowedCommands": ["git"] })).unwrap();
+        assert_eq!((shell.allowed_commands, shell.timeout), (vec!["git".to_owned()], None));
+        serde_json::from_value::<ShellPolicy>(json!({ "allowedCommands": [] })).unwrap_err();
+        serde_json::from_value::<FilePolicy>(json!({ "allowedPaths": [] })).unwrap_err();
     }
 
     #[test]
@@ -288,7 +344,7 @@ mod tests {
             read.allow,
             ["https://docs.rs/*", "*.example.com"].map(|it| UrlPattern::parse(it).unwrap())
         );
-        assert_eq!(read.allow_private, ["10.1.2.0/24", "127.0.0.1"].map(|it| parse_range(it).unwrap()));
+        assert_eq!(read.allow_private, ["10.1.2.0/24", "127.0.0.1/32"].map(|it| it.parse().unwrap()));
         let search = WebSearchOptions { api: SearchApi::Brave, url: None, api_key: Some("s3cret".into()) };
         assert!(!format!("{search:?}").contains("s3cret"));
         assert_eq!(read.search, Some(search));

@@ -2,11 +2,14 @@
 
 use gantry_core::digest::Digest;
 pub use gantry_mcp::client::{OfferedCapabilities, Protocol};
-use gantry_provider::options::{Secret, millis};
+use gantry_provider::options::{
+    DAY, EnvName, HOUR, HeaderName, HeaderValue, Limit, Millis, PathText, PlainValue, Secret, read_as,
+    read_map, read_some,
+};
 use gantry_provider::redact::{PERHAPS_SECRET_BYTES, Redactor};
 use gantry_provider::server::ServerConfig;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,35 +24,42 @@ use std::time::Duration;
 pub struct ServerOptions {
     /// A note for people.
     pub description: Option<String>,
-    /// How it is reached. Without it: `stdio` with `command`, `tcp` with `address`, else what the scheme of the address
-    /// says.
-    #[serde(rename = "type")]
+    /// How it is reached: `http` is streamable HTTP, `sse` the older HTTP+SSE, `tcp` a JSON message per line. Without it:
+    /// `stdio` with `command`, `tcp` with `address`, else what the scheme of the address says.
+    #[serde(rename = "type", alias = "transport", alias = "transportType")]
     pub transport: Option<TransportType>,
     /// The program to start, found by PATH; no shell reads it.
     pub command: Option<String>,
     /// Its arguments.
     pub args: Vec<Secret>,
     /// Its environment. Of Gantry's own it gets PATH, HOME, LANG and TMPDIR, and nothing else.
+    #[serde(deserialize_with = "read_map::<EnvName, PlainValue, _, _, _, _>")]
+    #[schemars(with = "BTreeMap<String, Secret>")]
     pub env: BTreeMap<String, Secret>,
-    /// The folder it works in.
+    /// The folder it works in; the folder of the configuration unless given.
+    #[serde(deserialize_with = "read_some::<PathText, _, _>")]
+    #[schemars(with = "PathText")]
     pub cwd: Option<PathBuf>,
     /// How many of it run; a call goes to the one with the least to do. For `stdio`.
+    #[serde(deserialize_with = "read_as::<Replicas, _, _>")]
+    #[schemars(with = "Replicas")]
     pub replicas: usize,
     /// Where it listens: `http(s)://` for `http` and `sse`, `ws(s)://` for `websocket`, `tcp://host:port` for `tcp`.
+    #[serde(alias = "serverUrl", alias = "httpUrl", alias = "endpoint")]
     pub url: Option<Secret>,
     /// The same server at several addresses, instead of `url`; a call goes to the one with the least to do.
     pub urls: Vec<Secret>,
     /// `host:port`, instead of `url`, for `tcp`.
     pub address: Option<Secret>,
     /// Sent with every request.
+    #[serde(deserialize_with = "read_map::<HeaderName, HeaderValue, _, _, _, _>")]
+    #[schemars(with = "BTreeMap<String, Secret>")]
     pub headers: BTreeMap<String, Secret>,
-    /// Whether it is started at all.
-    pub enabled: bool,
     /// The opposite of `enabled`, as editors write it.
     pub disabled: bool,
     /// How long one try to start it may take. It is tried again in the background.
-    #[serde(rename = "startupTimeoutMs", with = "millis")]
-    #[schemars(with = "u64")]
+    #[serde(rename = "startupTimeoutMs", deserialize_with = "read_as::<StartupTimeout, _, _>")]
+    #[schemars(with = "StartupTimeout")]
     pub startup_timeout: Duration,
     /// How it is watched.
     pub health_check: HealthCheck,
@@ -72,6 +82,9 @@ pub struct ServerOptions {
     pub roots: bool,
 }
 
+type StartupTimeout = Millis<15_000, HOUR>;
+type Replicas = Limit<1, 64>;
+
 impl Default for ServerOptions {
     fn default() -> Self {
         let OfferedCapabilities { elicitation, sampling, roots } = OfferedCapabilities::default();
@@ -87,9 +100,8 @@ impl Default for ServerOptions {
             urls: Vec::new(),
             address: None,
             headers: BTreeMap::new(),
-            enabled: true,
             disabled: false,
-            startup_timeout: Duration::from_secs(15),
+            startup_timeout: StartupTimeout::default().get(),
             health_check: HealthCheck::default(),
             protocol: Protocol::Auto,
             prefix: true,
@@ -104,8 +116,10 @@ impl Default for ServerOptions {
 /// How a server is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(inline)]
 pub enum TransportType {
     /// A process that reads and writes a JSON message per line.
+    #[serde(alias = "process")]
     Stdio,
     /// Streamable HTTP.
     #[serde(alias = "streamable-http", alias = "streamableHttp")]
@@ -138,24 +152,75 @@ impl TransportType {
 #[serde(default, deny_unknown_fields)]
 pub struct HealthCheck {
     /// How often it is asked whether it is there.
-    #[serde(rename = "intervalMs", with = "millis")]
-    #[schemars(with = "u64")]
+    #[serde(rename = "intervalMs", deserialize_with = "read_as::<HealthInterval, _, _>")]
+    #[schemars(with = "HealthInterval")]
     pub interval: Duration,
     /// How long it may take to answer.
-    #[serde(rename = "timeoutMs", with = "millis")]
-    #[schemars(with = "u64")]
+    #[serde(rename = "timeoutMs", deserialize_with = "read_as::<HealthTimeout, _, _>")]
+    #[schemars(with = "HealthTimeout")]
     pub timeout: Duration,
+    /// How it is asked, as other programs write it. Gantry asks over the connection itself, which is `jsonrpc`.
+    pub kind: HealthKind,
+    /// Of other programs: what they ask for. Gantry does not read it.
+    pub path: UnusedPath,
 }
+
+/// How other programs ask a server whether it is there.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub enum HealthKind {
+    /// Over the connection.
+    #[default]
+    Jsonrpc,
+    /// By a request.
+    Http,
+    /// By a program.
+    Command,
+}
+
+/// A value that is not read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct UnusedPath;
+
+impl<'de> Deserialize<'de> for UnusedPath {
+    fn deserialize<D: serde::Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+        serde::de::IgnoredAny::deserialize(input).map(|_| Self)
+    }
+}
+
+impl JsonSchema for UnusedPath {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "UnusedPath".into()
+    }
+
+    fn json_schema(_generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "string", "deprecated": true })
+    }
+}
+
+type HealthInterval = Millis<30_000, DAY>;
+type HealthTimeout = Millis<5000, HOUR>;
 
 impl Default for HealthCheck {
     fn default() -> Self {
-        Self { interval: Duration::from_secs(30), timeout: Duration::from_secs(5) }
+        Self {
+            interval: HealthInterval::default().get(),
+            timeout: HealthTimeout::default().get(),
+            kind: HealthKind::Jsonrpc,
+            path: UnusedPath,
+        }
     }
 }
 
 /// [`Protocol`] in configuration files.
 #[derive(Deserialize, JsonSchema)]
 #[serde(remote = "Protocol", rename_all = "lowercase")]
+#[schemars(inline)]
 enum ProtocolName {
     Auto,
     Legacy,
@@ -287,7 +352,7 @@ mod tests {
     fn every_key_of_the_file_is_read_and_no_other() {
         let all = read(
             r#"{"description":"d","type":"stdio","command":"npx","args":["-y"],"env":{"A":"b"},"cwd":"/tmp","replicas":3,
-                "headers":{},"enabled":false,"disabled":true,"startupTimeoutMs":9,"healthCheck":{"intervalMs":11},
+                "headers":{},"disabled":true,"startupTimeoutMs":9,"healthCheck":{"intervalMs":11},
                 "protocol":"legacy","prefix":false,"traceMCP":true,"elicitation":false,"sampling":false,"roots":true}"#,
         );
         let health_check = HealthCheck { interval: Duration::from_millis(11), ..HealthCheck::default() };
@@ -299,7 +364,6 @@ mod tests {
             env: BTreeMap::from([("A".to_owned(), "b".into())]),
             cwd: Some("/tmp".into()),
             replicas: 3,
-            enabled: false,
             disabled: true,
             startup_timeout: Duration::from_millis(9),
             health_check,
@@ -326,7 +390,6 @@ mod tests {
             "The program to start, found by PATH; no shell reads it."
         );
         assert_eq!(property("startupTimeoutMs/type"), "integer");
-        assert_eq!(property("startupTimeoutMs/default"), 15_000);
         assert_eq!(property("traceMCP/type/0"), "boolean");
         assert_eq!(property("env/additionalProperties/type"), "string");
     }

@@ -2,6 +2,7 @@
 
 mod actions;
 mod approvals;
+mod config;
 mod keys;
 mod openapi;
 mod policy;
@@ -10,6 +11,7 @@ pub(crate) use actions::{
     Accept, AddServer, AgentsAction, AuditAction, LockAction, NamedServer, ServersAction, Switch,
 };
 pub(crate) use approvals::{ApprovalsAction, Approve, Deny, Grants, ListApprovals};
+pub(crate) use config::ConfigAction;
 pub(crate) use keys::{CreateKey, KeysAction, ListKeys};
 pub(crate) use openapi::{Inspect, OpenapiAction};
 pub(crate) use policy::{PolicyAction, Replay, TestPolicy};
@@ -162,6 +164,14 @@ pub(crate) enum Command {
     Policy {
         #[command(subcommand)]
         action: PolicyAction,
+    },
+    /// Check the configuration, show what applies, or print its schema for editors
+    #[command(
+        after_help = "Examples:\n  gantry config check\n  gantry config show\n  gantry config schema > gantry.schema.json"
+    )]
+    Config {
+        #[command(subcommand)]
+        action: ConfigAction,
     },
     /// Inspect an OpenAPI document: its tools, and which operations are skipped and why
     Openapi {

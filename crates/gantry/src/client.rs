@@ -7,7 +7,7 @@ use crate::cli::Cli;
 use crate::config::{self, Config, Loaded, MAIN_PROJECT, ProcessEnv, Source};
 use crate::data_dir::DataDir;
 use crate::exit::UsageError;
-use crate::{term, wiring};
+use crate::{startup, term};
 use anyhow::Context as _;
 use gantry_egress::LocalServer;
 use gantry_server::App;
@@ -84,19 +84,15 @@ impl CommandContext {
         if let Some(server) = self.running_server()? {
             return Ok(ApiClient::Remote(server));
         }
-        let config = &mut self.loaded.config;
         let is_needed = |name: &str| match scope {
             Scope::All => true,
             Scope::Project(project) => name == project,
             Scope::LedgerOnly => false,
         };
-        let others = config.projects.iter_mut().filter(|(name, _)| !is_needed(name));
-        others.for_each(|(_, other)| other.stay_home());
-        if !is_needed(MAIN_PROJECT) {
-            config.main.stay_home();
-        }
-        let started = wiring::start(self.source, self.loaded, self.extra).await?;
-        let parse = wiring::server_parser(&started.configuration);
+        let others = self.loaded.config.all_mut().filter(|(name, _)| !is_needed(name));
+        others.for_each(|(_, other)| other.disable_external_providers());
+        let started = startup::start(self.source, self.loaded, self.extra).await?;
+        let parse = startup::server_parser(&started.configuration);
         Ok(ApiClient::InProcess(App::new(started.projects, parse, CancellationToken::new())))
     }
 }

@@ -5,6 +5,7 @@ mod approvals;
 mod arguments;
 mod audit;
 mod call;
+mod config;
 mod doctor;
 mod events;
 mod keys;
@@ -35,6 +36,9 @@ pub(crate) async fn dispatch(cli: Cli, extra: Extra) -> anyhow::Result<Outcome> 
     if let Command::Policy { action } = &cli.command {
         return policy::run(&cli, extra, action).await;
     }
+    if let Command::Config { action } = &cli.command {
+        return config::run(&cli, action);
+    }
     if let Command::Openapi { action } = &cli.command {
         return Box::pin(openapi::run(&cli, action)).await;
     }
@@ -52,7 +56,9 @@ pub(crate) async fn dispatch(cli: Cli, extra: Extra) -> anyhow::Result<Outcome> 
         Command::Audit { action, filter } => audit::run(context, action, &filter).await,
         Command::Keys { action, list } => keys::run(context, action, list).await,
         Command::Runs(runs) => runs::run(context, &runs).await,
-        Command::Doctor(_) | Command::Policy { .. } | Command::Openapi { .. } => Ok(Outcome::Success),
+        Command::Doctor(_) | Command::Policy { .. } | Command::Config { .. } | Command::Openapi { .. } => {
+            Ok(Outcome::Success)
+        }
     }
 }
 

@@ -10,12 +10,13 @@ mod data_dir;
 mod exit;
 mod log;
 mod signals;
+mod startup;
 mod term;
 mod watch_config;
-mod wiring;
 
 pub use cli::reference as cli_reference;
-pub use wiring::tools_reference;
+pub use config::reference as config_reference;
+pub use startup::tools_reference;
 
 use gantry_provider::Provider;
 use gantry_runtime::options::ProviderOptions;
@@ -23,6 +24,15 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::process::ExitCode;
 use std::sync::Arc;
+
+/// Reads and checks the configuration in a folder, as `gantry config check` does.
+///
+/// # Errors
+/// Every problem, one per line.
+pub fn check_configuration(folder: &std::path::Path) -> Result<(), config::Error> {
+    let loaded = config::Config::load(&config::Source::new(folder), &config::FixedEnv::default())?;
+    startup::validate(&loaded)
+}
 
 /// What a program built on this one adds to it, in every project.
 #[derive(Debug, Clone, Default)]

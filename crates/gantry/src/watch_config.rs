@@ -1,7 +1,7 @@
 //! Watches the configuration files and applies their changes while Gantry runs.
 
-use crate::config::Stamp;
-use crate::wiring::Configuration;
+use crate::config::FileSnapshot;
+use crate::startup::ActiveConfig;
 use gantry_runtime::Projects;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,10 +14,10 @@ const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// file is read.
 pub(crate) async fn watch(
     projects: Arc<Projects>,
-    configuration: Arc<Configuration>,
+    configuration: Arc<ActiveConfig>,
     stop: CancellationToken,
 ) {
-    let Some(mut known) = stamp(&configuration).await else { return };
+    let Some(mut known) = snapshot(&configuration).await else { return };
     let mut seen = known.clone();
     // The files may have changed between the start and the first check.
     projects.reload().await.ok();
@@ -26,7 +26,7 @@ pub(crate) async fn watch(
             () = stop.cancelled() => return,
             () = tokio::time::sleep(POLL_INTERVAL) => {}
         }
-        let Some(now) = stamp(&configuration).await else { return };
+        let Some(now) = snapshot(&configuration).await else { return };
         let is_stable = now == seen;
         seen = now;
         if is_stable && seen != known {
@@ -38,10 +38,10 @@ pub(crate) async fn watch(
     }
 }
 
-async fn stamp(configuration: &Arc<Configuration>) -> Option<Stamp> {
-    let loaded = configuration.held();
-    match tokio::task::spawn_blocking(move || loaded.stamp()).await {
-        Ok(stamp) => Some(stamp),
+async fn snapshot(configuration: &Arc<ActiveConfig>) -> Option<FileSnapshot> {
+    let loaded = configuration.current();
+    match tokio::task::spawn_blocking(move || loaded.snapshot()).await {
+        Ok(snapshot) => Some(snapshot),
         Err(error) => {
             tracing::error!("changes of the configuration are no longer noticed: {error}");
             None

@@ -6,18 +6,24 @@
 use super::condition::Condition;
 use super::rule::RuleError;
 use crate::digest::Digest;
+use crate::option_texts;
+use crate::options::{
+    Approver, ByPattern, DAY, Limit, Millis, OneOrMore, Pairs, Positive, by_pattern, read_as, read_text,
+};
 use crate::pattern::Pattern;
 use crate::tool::{ApprovalRule, Effect, Tool, ToolKind};
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// When calls of some tools ask, regardless of the tools' own rules.
-#[derive(Debug)]
+/// When calls of some tools wait for an approver, regardless of the tools' own rules.
+#[derive(Debug, Clone)]
 pub enum ToolRule {
     Always,
     /// The tool's own rule is waived. Policies and `requiresApprovalTools` still ask.
     Never,
-    When(Box<Condition>),
+    When(Arc<Condition>),
 }
 
 impl ToolRule {
@@ -29,7 +35,7 @@ impl ToolRule {
         match text {
             "always" => Ok(Self::Always),
             "never" => Ok(Self::Never),
-            other => Condition::compile(other).map(|condition| Self::When(Box::new(condition))),
+            other => Condition::compile(other).map(|condition| Self::When(Arc::new(condition))),
         }
     }
 
@@ -42,33 +48,154 @@ impl ToolRule {
     }
 }
 
-/// The `approvals` part of the configuration. The first entry of a list that matches a tool counts.
-#[derive(Debug, Default)]
+impl PartialEq for ToolRule {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_str() == other.as_str()
+    }
+}
+
+impl<'de> Deserialize<'de> for ToolRule {
+    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+        let text =
+            read_text(input, "always, never or a condition in CEL", false, |text| !text.trim().is_empty())?;
+        Self::parse(&text).map_err(serde::de::Error::custom)
+    }
+}
+
+/// The longest that a call may wait, for an approver or for its time: 30 days.
+pub const MAX_WAIT: u64 = 30 * DAY;
+/// Costs beyond it are typing accidents.
+const MAX_COST: u64 = 1_000_000_000_000_000;
+
+type Delay = Millis<0, MAX_WAIT>;
+type Cost = Limit<0, MAX_COST>;
+
+/// Which calls wait for an approver or for their time, and who may decide. The first entry of a list that matches a tool
+/// counts.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct ApprovalRules {
-    /// `requiresApprovalTools`
+    /// The tools whose calls wait for an approver: `all`, `none`, or a list of names and globs.
+    #[serde(rename = "requiresApprovalTools", deserialize_with = "read_as::<RequiresApproval, _, _>")]
+    #[schemars(with = "RequiresApproval", extend("default" = "none"))]
     pub requires_approval: Vec<Pattern>,
-    /// `requiresApprovalEffects`: tools of servers ask if their hints say one of these effects, and they have no rule of
-    /// their own.
+    /// Calls of tools with these effects wait for an approver, by what their server says of them (`destructiveHint`,
+    /// `readOnlyHint`). Gantry's own tools have rules of their own. `[]` is off.
+    #[serde(rename = "requiresApprovalEffects", default = "ApprovalRules::usual_effects")]
     pub effects: Vec<Effect>,
-    /// `toolRules`
-    pub tools: Vec<(Pattern, ToolRule)>,
-    /// `approvers`
-    pub approvers: Vec<(Pattern, Vec<Arc<str>>)>,
-    /// `defaultDelayMs`
+    /// When calls of single tools wait for an approver: `always`; `never`, also where the tool or its effect asks for one;
+    /// or a condition in CEL over `args`, `tool`, `agent`, `principal`, `project` and `role`. Names count before globs, and
+    /// otherwise the first entry that matches the tool. `never` lifts no policy and nothing that `requiresApprovalTools` or
+    /// `requiresApprovalCost` says.
+    #[serde(rename = "toolRules", deserialize_with = "by_pattern::<ToolRule, _, _>")]
+    #[schemars(with = "Pairs<Pattern, String>")]
+    pub tools: ByPattern<ToolRule>,
+    /// Who may decide about calls of these tools: names of keys, or `person` for the user who owns the data folder. Without
+    /// an entry, every approver. A policy may name its own.
+    #[serde(deserialize_with = "by_pattern::<OneOrMore<Approver>, _, _>")]
+    #[schemars(with = "Pairs<Pattern, OneOrMore<Approver>>")]
+    pub approvers: ByPattern<Vec<Arc<str>>>,
+    /// How long every call waits before it runs. It can be cancelled until then.
+    #[serde(rename = "defaultDelayMs", deserialize_with = "read_as::<Delay, _, _>")]
+    #[schemars(with = "Delay")]
     pub default_delay: Duration,
-    /// `toolSpecificDelays`
-    pub tool_delays: Vec<(Pattern, Duration)>,
-    /// `effectDelays`
+    /// The same for single tools, instead of all other delays.
+    #[serde(rename = "toolSpecificDelays", deserialize_with = "by_pattern::<Delay, _, _>")]
+    #[schemars(with = "Pairs<Pattern, Delay>")]
+    pub tool_delays: ByPattern<Duration>,
+    /// The same by effect. Of several delays the longest counts.
+    #[serde(deserialize_with = "read_as::<EffectDelays, _, _>")]
+    #[schemars(with = "EffectDelays")]
     pub effect_delays: Vec<(Effect, Duration)>,
-    /// `estimatedCosts`
-    pub costs: Vec<(Pattern, u64)>,
-    /// `costDelays`: from which estimated cost on calls wait how long.
+    /// What a call of these tools is estimated to cost, in a unit of your choice. Approvers are shown it.
+    #[serde(rename = "estimatedCosts", deserialize_with = "by_pattern::<Cost, _, _>")]
+    #[schemars(with = "Pairs<Pattern, Cost>")]
+    pub costs: ByPattern<u64>,
+    /// Delays by estimated cost. Of several the longest counts.
+    #[serde(deserialize_with = "read_as::<CostDelays, _, _>")]
+    #[schemars(with = "CostDelays")]
     pub cost_delays: Vec<(u64, Duration)>,
-    /// `requiresApprovalCost`: from which estimated cost on a person is asked.
-    pub approval_cost: Option<u64>,
+    /// From which estimated cost on a call waits for an approver (see `estimatedCosts`); without it, or with 0, never.
+    #[serde(rename = "requiresApprovalCost", deserialize_with = "read_as::<Cost, _, _>")]
+    #[schemars(with = "Cost")]
+    pub approval_cost: u64,
+}
+
+/// `all`, `none`, or a list of tools.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename = "$shape", rename_all = "lowercase", expecting = "\"all\", \"none\" or a list of tool names")]
+#[schemars(inline, untagged)]
+enum RequiresApproval {
+    Text(#[schemars(extend("enum" = ["all", "none"]))] AllOrNone),
+    List(Vec<Pattern>),
+}
+
+option_texts! {
+    /// All tools, or none.
+    plain AllOrNone = "\"all\", \"none\" or a list of tool names", |text| ["all", "none"].contains(&text);
+}
+
+impl From<RequiresApproval> for Vec<Pattern> {
+    fn from(tools: RequiresApproval) -> Self {
+        match tools {
+            RequiresApproval::Text(word) if &*word == "all" => vec![Pattern::everything()],
+            RequiresApproval::Text(_) => Vec::new(),
+            RequiresApproval::List(tools) => tools,
+        }
+    }
+}
+
+/// Delays by the effect of a tool.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+struct EffectDelays {
+    /// Of tools that only read.
+    read: Delay,
+    /// Of tools that change something.
+    write: Delay,
+    /// Of tools that may destroy something.
+    destructive: Delay,
+}
+
+impl From<EffectDelays> for Vec<(Effect, Duration)> {
+    fn from(EffectDelays { read, write, destructive }: EffectDelays) -> Self {
+        [(Effect::Read, read.get()), (Effect::Write, write.get()), (Effect::Destructive, destructive.get())]
+            .into()
+    }
+}
+
+/// Delays by estimated cost.
+#[derive(Deserialize, JsonSchema)]
+#[serde(transparent)]
+#[schemars(inline)]
+struct CostDelays(Vec<CostDelay>);
+
+/// How long calls wait that cost so much.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct CostDelay {
+    /// The estimated cost from which on it holds.
+    from: Positive<MAX_COST>,
+    /// How long the call waits before it runs.
+    delay_ms: Delay,
+}
+
+impl From<CostDelays> for Vec<(u64, Duration)> {
+    fn from(delays: CostDelays) -> Self {
+        delays.0.iter().map(|delay| (delay.from.get(), delay.delay_ms.get())).collect()
+    }
 }
 
 impl ApprovalRules {
+    /// What a configuration means that says nothing about approvals: calls of tools that may destroy something wait.
+    pub fn unconfigured() -> Self {
+        Self { effects: Self::usual_effects(), ..Self::default() }
+    }
+
+    fn usual_effects() -> Vec<Effect> {
+        vec![Effect::Destructive]
+    }
+
     /// Whether the tool is listed in `requiresApprovalTools`.
     pub(super) fn requires_approval(&self, tool: &Tool) -> bool {
         tool.matches_any(&self.requires_approval)
@@ -90,7 +217,7 @@ impl ApprovalRules {
 
     /// Whether a call of the tool costs so much that a person is asked.
     pub(super) fn exceeds_cost_limit(&self, tool: &Tool) -> bool {
-        self.approval_cost.is_some_and(|limit| limit > 0 && self.cost(tool) >= limit)
+        self.approval_cost > 0 && self.cost(tool) >= self.approval_cost
     }
 
     /// How long a call of the tool waits before it runs: the delay of the tool itself, otherwise the longest of the others.

@@ -2,38 +2,82 @@
 
 use super::condition::Condition;
 use crate::digest::Digest;
+use crate::options::{Approver, Name, NotEmpty, OneOrMore, read_as};
 use crate::pattern::{self, Pattern};
-use serde_json::Value;
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value};
 use std::sync::Arc;
 
 words! {
     /// What a policy does with the calls that it applies to.
     pub enum Decide {
         Deny = "deny",
-        /// Ask a person.
+        /// Ask an approver.
         Ask = "ask",
     }
 }
 
-/// A policy as it is written.
-#[derive(Debug, Clone, Default)]
+/// The stricter decision, so that a forgotten one allows nothing.
+impl Default for Decide {
+    fn default() -> Self {
+        Self::Deny
+    }
+}
+
+/// A rule that refuses calls or asks an approver about them.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RuleSpec {
-    /// For messages and the ledger.
+    /// What logs and refusals call the rule.
+    #[serde(deserialize_with = "read_as::<Name, _, _>")]
+    #[schemars(with = "Name")]
     pub name: String,
-    /// The tools that it applies to.
+    /// The tools it is about: names or globs, at least one.
+    #[serde(deserialize_with = "read_as::<OneOrMore<Pattern>, _, _>")]
+    #[schemars(with = "OneOrMore<Pattern>")]
     pub tools: Vec<String>,
-    /// The condition under which it applies; none means always.
+    /// A condition in CEL over `args`, the arguments of the call, and `tool`, `agent`, `principal`, `project`, `role`. Without
+    /// it the rule always applies.
+    #[serde(default, deserialize_with = "some_text")]
+    #[schemars(with = "Option<NotEmpty>")]
     pub when: Option<String>,
-    /// None denies, so that a forgotten key allows nothing.
-    pub decide: Option<Decide>,
-    /// Why, in words for the caller.
+    /// Refuse the call, or ask an approver.
+    pub decide: Decide,
+    /// What the caller is told.
     pub reason: Option<String>,
-    /// Who may answer its question, by name; an empty list means every approver.
+    /// Of a rule that asks: who may decide, by the names of their keys, or `person` for the user who owns the data folder.
+    /// Without it, those of the tool under `approvals`.
+    #[serde(default, deserialize_with = "read_as::<OneOrMore<Approver>, _, _>")]
+    #[schemars(with = "OneOrMore<Approver>")]
     pub approvers: Vec<String>,
-    /// Examples of arguments that it must apply to.
-    pub applies_to: Vec<Value>,
-    /// Examples of arguments that it must not apply to.
-    pub passes: Vec<Value>,
+    /// Arguments and what the rule must say to them; checked whenever the configuration is loaded.
+    #[serde(default)]
+    pub examples: Examples,
+}
+
+/// Arguments and what a rule must say to them.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default, rename = "RuleExamples", deny_unknown_fields)]
+pub struct Examples {
+    /// Calls that must be refused.
+    pub deny: Vec<Map<String, Value>>,
+    /// Calls that an approver must be asked about.
+    pub ask: Vec<Map<String, Value>>,
+    /// Calls that the rule must leave alone.
+    pub pass: Vec<Map<String, Value>>,
+}
+
+impl Examples {
+    /// Every example with the word for what is expected, and its position under that word.
+    pub fn all(&self) -> impl Iterator<Item = (&'static str, usize, &Map<String, Value>)> {
+        let lists = [("deny", &self.deny), ("ask", &self.ask), ("pass", &self.pass)];
+        lists.into_iter().flat_map(|(word, list)| list.iter().enumerate().map(move |(n, it)| (word, n, it)))
+    }
+}
+
+fn some_text<'de, D: Deserializer<'de>>(input: D) -> Result<Option<String>, D::Error> {
+    NotEmpty::deserialize(input).map(|text| Some(text.into()))
 }
 
 /// Why a policy cannot be loaded.
@@ -46,51 +90,85 @@ pub enum RuleError {
     #[error("the condition is not valid: {message}")]
     Condition { message: String },
     #[error("the rule fails its own example {example}: it {outcome}")]
-    Example { example: String, outcome: String },
+    Example { key: String, example: String, outcome: String },
+    #[error(
+        "examples.{others} is for rules that decide {others}, and this one decides {decides}; move the example to \
+         examples.{decides}"
+    )]
+    MisplacedExample { others: &'static str, decides: &'static str },
+    #[error(
+        "approvers is for rules that decide ask, and this one decides deny; remove it, or write decide: ask"
+    )]
+    MisplacedApprovers,
+}
+
+impl RuleError {
+    /// The key of the rule that is wrong, if it is one key.
+    pub fn key(&self) -> Option<String> {
+        match self {
+            Self::Condition { .. } => Some("when".to_owned()),
+            Self::Example { key, .. } => Some(key.clone()),
+            Self::MisplacedExample { others, .. } => Some(format!("examples.{others}[0]")),
+            Self::MisplacedApprovers => Some("approvers[0]".to_owned()),
+            Self::Pattern(_) | Self::NoTools => None,
+        }
+    }
 }
 
 /// One example of a policy, and whether the policy applies to it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct CheckedExample<'a> {
+pub struct CheckedExample {
+    /// The key of the example in the rule: `examples.deny[0]`.
+    pub key: String,
+    /// The word for what is expected: `deny`, `ask` or `pass`.
+    pub expected: &'static str,
     /// The arguments.
-    pub example: &'a Value,
-    expected: bool,
+    pub example: Value,
     /// Whether the policy applies, or why that cannot be evaluated.
     pub found: Result<bool, String>,
 }
 
-impl CheckedExample<'_> {
+impl CheckedExample {
     fn error(&self) -> Option<RuleError> {
         let outcome = match &self.found {
-            Ok(found) if *found == self.expected => return None,
+            Ok(found) if *found == (self.expected != "pass") => return None,
             Ok(true) => "applies where it should pass".to_owned(),
             Ok(false) => "passes where it should apply".to_owned(),
             Err(message) => format!("cannot be judged ({message})"),
         };
-        Some(RuleError::Example { example: self.example.to_string(), outcome })
+        Some(RuleError::Example { key: self.key.clone(), example: self.example.to_string(), outcome })
     }
 }
 
 impl RuleSpec {
-    /// The decision, also where none is written.
-    pub fn decides(&self) -> Decide {
-        self.decide.unwrap_or(Decide::Deny)
-    }
-
     /// Checks the policy against each of its examples.
     ///
     /// # Errors
     /// A pattern or the condition is unusable.
-    pub fn check(&self) -> Result<Vec<CheckedExample<'_>>, RuleError> {
+    pub fn check(&self) -> Result<Vec<CheckedExample>, RuleError> {
         let rule = Rule::without_examples(self)?;
         Ok(rule.checked(self).collect())
+    }
+
+    /// What has no meaning beside the decision of the rule.
+    fn misplaced(&self) -> Option<RuleError> {
+        let (others, list) = match self.decide {
+            Decide::Deny => (Decide::Ask, &self.examples.ask),
+            Decide::Ask => (Decide::Deny, &self.examples.deny),
+        };
+        if !list.is_empty() {
+            let (others, decides) = (others.as_str(), self.decide.as_str());
+            return Some(RuleError::MisplacedExample { others, decides });
+        }
+        let has_approvers_in_vain = self.decide == Decide::Deny && !self.approvers.is_empty();
+        has_approvers_in_vain.then_some(RuleError::MisplacedApprovers)
     }
 
     /// The digest of what the policy does. Examples do nothing.
     fn digest(&self) -> Digest {
         let (when, reason) =
             (self.when.as_deref().unwrap_or_default(), self.reason.as_deref().unwrap_or_default());
-        let head = [self.name.as_str(), when, self.decides().as_str(), reason];
+        let head = [self.name.as_str(), when, self.decide.as_str(), reason];
         let tools = self.tools.iter().map(String::as_str);
         let approvers = self.approvers.iter().map(String::as_str);
         Digest::of_each(head.into_iter().chain(tools).chain([""]).chain(approvers))
@@ -112,6 +190,9 @@ pub(super) struct Rule {
 impl Rule {
     pub(super) fn compile(spec: &RuleSpec) -> Result<Self, RuleError> {
         let rule = Self::without_examples(spec)?;
+        if let Some(error) = spec.misplaced() {
+            return Err(error);
+        }
         let error = rule.checked(spec).find_map(|checked| checked.error());
         error.map_or(Ok(rule), Err)
     }
@@ -124,19 +205,18 @@ impl Rule {
             name: spec.name.clone(),
             tools: spec.tools.iter().map(|text| Pattern::parse(text)).collect::<Result<_, _>>()?,
             condition: spec.when.as_deref().map(Condition::compile).transpose()?,
-            decide: spec.decides(),
+            decide: spec.decide,
             reason: spec.reason.clone(),
             approvers: spec.approvers.iter().map(|name| name.as_str().into()).collect(),
             digest: spec.digest(),
         })
     }
 
-    fn checked<'a>(&self, spec: &'a RuleSpec) -> impl Iterator<Item = CheckedExample<'a>> {
-        let applies = spec.applies_to.iter().map(|example| (example, true));
-        let passes = spec.passes.iter().map(|example| (example, false));
-        applies.chain(passes).map(|(example, expected)| {
-            let found = self.condition.as_ref().map_or(Ok(true), |condition| condition.holds(None, example));
-            CheckedExample { example, expected, found }
+    fn checked(&self, spec: &RuleSpec) -> impl Iterator<Item = CheckedExample> {
+        spec.examples.all().map(|(expected, n, example)| {
+            let example = Value::from(example.clone());
+            let found = self.condition.as_ref().map_or(Ok(true), |condition| condition.holds(None, &example));
+            CheckedExample { key: format!("examples.{expected}[{n}]"), expected, example, found }
         })
     }
 

@@ -68,7 +68,7 @@ fn rule(when: &str, decide: Decide) -> RuleSpec {
         name: "r".into(),
         tools: vec!["db__*".into()],
         when: Some(when.into()),
-        decide: Some(decide),
+        decide: decide,
         ..RuleSpec::default()
     }
 }
@@ -174,7 +174,7 @@ fn nam_5_a_rule_means_the_tool_and_not_its_displayed_name() {
         let rule = RuleSpec {
             name: "r".into(),
             tools: vec![pattern.into()],
-            decide: Some(Decide::Deny),
+            decide: Decide::Deny,
             ..RuleSpec::default()
         };
         assert_eq!(
@@ -193,15 +193,27 @@ fn rules_are_checked_at_load() {
     assert!(matches!(check(rule("arg.env == 1", Decide::Deny)), RuleError::Condition { .. }));
     assert!(matches!(check(RuleSpec { tools: vec![], ..rule("true", Decide::Deny) }), RuleError::NoTools));
     let good = RuleSpec {
-        applies_to: vec![json!({ "env": "prod" })],
-        passes: vec![json!({ "env": "dev" })],
+        examples: examples(Some("prod"), Some(json!({ "env": "dev" }))),
         ..rule("args.env == 'prod'", Decide::Deny)
     };
     assert!(Policies::compile(std::slice::from_ref(&good), ApprovalRules::default()).is_ok());
-    let wrong = RuleSpec { passes: vec![json!({ "env": "prod" })], ..good.clone() };
+    let wrong = RuleSpec { examples: examples(None, Some(json!({ "env": "prod" }))), ..good.clone() };
     assert!(check(wrong).to_string().contains("applies where it should pass"));
-    let unjudgeable = RuleSpec { passes: vec![json!({})], ..good };
+    let unjudgeable = RuleSpec { examples: examples(None, Some(json!({}))), ..good.clone() };
     assert!(check(unjudgeable).to_string().contains("cannot be judged"));
+    let asks = RuleSpec { decide: Decide::Ask, ..good.clone() };
+    assert_eq!(check(asks).key().as_deref(), Some("examples.deny[0]"));
+    let approvers = RuleSpec { approvers: vec!["ann".into()], ..good };
+    assert_eq!(check(approvers), RuleError::MisplacedApprovers);
+}
+
+fn examples(denied: Option<&str>, pass: Option<Value>) -> Examples {
+    let object = |value: Value| value.as_object().unwrap().clone();
+    Examples {
+        deny: denied.map(|env| object(json!({ "env": env }))).into_iter().collect(),
+        pass: pass.map(object).into_iter().collect(),
+        ..Examples::default()
+    }
 }
 
 fn question(principal: &str, arguments: &str, precondition: Option<&str>) -> Question {

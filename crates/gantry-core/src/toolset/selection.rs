@@ -3,22 +3,58 @@
 use super::pool::Pool;
 use crate::limits::ALIASES_PER_AGENT;
 use crate::names::{cut_prefixes, expand_at_syntax};
+use crate::options::{Name, ServerId, ToolName, is_tool, read_text};
 use crate::pattern::Pattern;
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
 /// The tools that an agent asks for, and its names for them.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Selection {
-    /// The tools that it has. An empty list means no tools.
+    /// The tools that it has: names, globs, or the id of an MCP server or of an entry of the catalogue for all tools of that
+    /// one. `[]` is none.
+    // Programs that share this form block what is not in use, so its absence must not mean all.
+    #[serde(rename = "use", alias = "mcpServers")]
     pub include: Vec<ToolSelector>,
-    /// Which of these it may call, by names, globs, aliases and ids of providers; none or an empty list means all of them.
+    /// The only ones of them that it may call: names, globs and aliases. Without it, and with `[]` or `["*"]`, all of `use`.
+    #[serde(alias = "available")]
     pub allowed: Option<Vec<Pattern>>,
-    /// Other names for single tools: the alias, and a spelling of the tool.
+    /// Other names for single tools. Both names work, and either one in `allowed` or `autoApprove` means both.
+    #[serde(default, deserialize_with = "aliases")]
+    #[schemars(with = "BTreeMap<String, ToolName>")]
     pub aliases: BTreeMap<Box<str>, Box<str>>,
-    /// Tools whose own rule is approved automatically, by names, globs, aliases and ids of providers.
+    /// Tools whose own rule need not ask an approver for this agent: names, globs and aliases. `approvals` and `policies`
+    /// still decide.
+    #[serde(default)]
     pub auto_approve: Vec<Pattern>,
+}
+
+fn aliases<'de, D: Deserializer<'de>>(input: D) -> Result<BTreeMap<Box<str>, Box<str>>, D::Error> {
+    let aliases = BTreeMap::<Name, ToolName>::deserialize(input)?;
+    Ok(aliases.into_iter().map(|(alias, tool)| (alias.into(), tool.into())).collect())
+}
+
+/// The tools of an agent as the configuration has them: a list of names and globs, or a group that says more.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename = "$shape", rename_all = "lowercase")]
+#[serde(expecting = "a list of tool names and globs, or a group with use, allowed, aliases, autoApprove")]
+#[schemars(inline, untagged)]
+pub enum AgentTools {
+    List(Vec<Pattern>),
+    Group(Selection),
+}
+
+impl From<AgentTools> for Selection {
+    fn from(tools: AgentTools) -> Self {
+        match tools {
+            AgentTools::List(patterns) => Self::of(patterns),
+            AgentTools::Group(selection) => selection,
+        }
+    }
 }
 
 /// One entry of the tools that an agent has.
@@ -30,6 +66,30 @@ pub enum ToolSelector {
     Provider(Arc<str>),
     /// All tools of the provider with this id, if the pool has one; otherwise tools by name or glob.
     ProviderOrTools(Pattern),
+}
+
+const SELECTOR: &str = "the name of a tool, a glob, or the id of a provider";
+
+impl<'de> Deserialize<'de> for ToolSelector {
+    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+        let is_selector = |text: &str| is_tool(text) || text.parse::<ServerId>().is_ok();
+        let text = read_text(input, SELECTOR, false, is_selector)?;
+        Pattern::parse(&text).map(Self::ProviderOrTools).map_err(serde::de::Error::custom)
+    }
+}
+
+impl JsonSchema for ToolSelector {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "ToolSelector".into()
+    }
+
+    fn json_schema(_generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "string", "title": SELECTOR })
+    }
 }
 
 impl ToolSelector {

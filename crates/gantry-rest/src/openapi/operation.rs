@@ -9,8 +9,7 @@ use std::fmt;
 use url::Url;
 
 /// The methods that a document can have operations for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, serde::Deserialize)]
-#[serde(try_from = "String")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Method {
     #[default]
     Get,
@@ -69,11 +68,12 @@ impl Method {
     }
 }
 
-impl TryFrom<String> for Method {
-    type Error = String;
-
-    fn try_from(word: String) -> Result<Self, String> {
-        Self::parse(&word).ok_or_else(|| format!("{word:?} is no method of HTTP"))
+impl<'de> serde::Deserialize<'de> for Method {
+    fn deserialize<D: serde::Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+        use serde::de::{Error as _, Unexpected};
+        let word = String::deserialize(input)?;
+        let expected = &"get, put, post, delete, options, head, patch or trace";
+        Self::parse(&word).ok_or_else(|| D::Error::invalid_value(Unexpected::Str(&word), expected))
     }
 }
 

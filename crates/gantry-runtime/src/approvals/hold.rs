@@ -50,7 +50,7 @@ pub(crate) fn pending(scope: &CallScope<'_>, question: &Question, head: &CallHea
     details.auto_reject = approvals.auto_reject;
     details.source = source(call.tool(), question.precondition());
     details.sent = before.filter(|before| before.edited).map(|before| before.sent);
-    let wait = approvals.auto_reject.then_some(approvals.timeout);
+    let wait = approvals.auto_reject.then(|| approvals.timeout());
     let sent = call.arguments_digest();
     let mut new = new(scope, head, (call.tool(), sent), details, (State::PendingApproval, wait));
     if let Some(before) = before {

@@ -110,7 +110,7 @@ impl Home {
     ) -> Self {
         let database = gantry_store::Options::new(folder.path().join("gantry.db"));
         let (store, recovery) = Store::open(database).unwrap();
-        let one = queue::Options { name: "one".into(), concurrent: 1, max_waiting: 8 };
+        let one = queue::Options::new("one", 1, 8);
         let services = Services::new(
             store,
             &recovery,
@@ -223,7 +223,7 @@ async fn until(holds: impl Fn() -> bool) {
 }
 
 fn rule(decide: Decide) -> RuleSpec {
-    RuleSpec { name: "r".into(), tools: vec!["act".into()], decide: Some(decide), ..RuleSpec::default() }
+    RuleSpec { name: "r".into(), tools: vec!["act".into()], decide: decide, ..RuleSpec::default() }
 }
 
 fn request(tool: &str, arguments: &str) -> CallRequest {

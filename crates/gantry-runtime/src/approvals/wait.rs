@@ -213,12 +213,12 @@ fn wait_limit(
         return None;
     }
     if method == DeliveryMethod::Hold && !cx.client.wants_progress() {
-        return Some(SILENT.min(options.hold));
+        return Some(SILENT.min(options.hold.get()));
     }
     // A call that only waits for its time is worth waiting for.
     let due = (row.state == State::ScheduledForExecution).then_some(row.deadline_us).flatten();
     let due = due.map(|due| due.saturating_sub(crate::clock::steady_us()).max(0).unsigned_abs());
-    Some(options.hold + due.map_or(Duration::ZERO, Duration::from_micros))
+    Some(options.hold.get() + due.map_or(Duration::ZERO, Duration::from_micros))
 }
 
 /// Tells the client that its call still waits.

@@ -133,7 +133,7 @@ async fn hold_call(
     entry: &Entry,
 ) -> Result<PendingApproval, Refusal> {
     let CallScope { rt, snapshot, .. } = scope;
-    let limits = HoldLimits { per_caller: snapshot.options.approvals.max_pending, total: hold::TOTAL };
+    let limits = HoldLimits { per_caller: snapshot.options.approvals.max_pending.into(), total: hold::TOTAL };
     let held = rt.store.hold(new, limits).await.map_err(|error| hold::refused(&error))?;
     let row = match held {
         HoldOutcome::Held(row) => {

@@ -44,7 +44,7 @@ async fn approval_rule(scope: &CallScope<'_>, call: &ResolvedCall) -> Result<Pre
         }
         ApprovalRule::Depends => snapshot.provider(&call.tool().key.provider)?,
     };
-    let limit = snapshot.options.tool_timeout;
+    let limit = snapshot.options.limits.tool_timeout.get();
     // Cancel-safety: looking changes nothing, so it may be given up anywhere.
     tokio::select! {
         biased;

@@ -108,7 +108,8 @@ fn provider_context(
 
 /// The most specific configured limit; a call may shorten it.
 pub(super) fn time_limit(scope: &CallScope<'_>, permit: &Permit) -> Duration {
-    let configured = permit.tool().settings.timeout.unwrap_or_else(|| scope.snapshot.options.tool_timeout);
+    let configured =
+        permit.tool().settings.timeout.unwrap_or_else(|| scope.snapshot.options.limits.tool_timeout.get());
     scope.request.timeout.map_or(configured, |asked| asked.min(configured))
 }
 

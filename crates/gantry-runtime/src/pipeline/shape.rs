@@ -21,7 +21,7 @@ fn after_effect(error: ToolError) -> CallError {
 
 pub(super) async fn apply(scope: &CallScope<'_>, answer: Answer) -> Result<Shaped, CallError> {
     let (CallScope { rt, snapshot, cx, .. }, Answer { output, cached }) = (scope, answer);
-    let body = if output.readable_size() > snapshot.options.response_max_bytes {
+    let body = if output.readable_size() > snapshot.options.limits.tool_response_max_bytes.size() {
         store_output(rt, cx, output).await?
     } else {
         Body::Inline(output)

@@ -103,7 +103,8 @@ impl Runtime {
 
     /// Removes the outputs of sessions that no process has used within the retention time.
     async fn sweep_once(&self) -> std::io::Result<()> {
-        let (outputs, retention) = (self.outputs.clone(), self.snapshot().options.retention);
+        let (outputs, retention) =
+            (self.outputs.clone(), self.snapshot().options.limits.output_retention.get());
         let oldest = crate::clock::now_us() - i64::try_from(retention.as_micros()).unwrap_or(i64::MAX);
         let candidates = tokio::task::spawn_blocking(move || outputs.older_than(retention)).await??;
         for session in candidates {

@@ -88,7 +88,7 @@ pub(super) fn check(providers: &[ProviderEntry], queues: &Queues) -> Result<(), 
     for entry in providers {
         let (id, options) = (entry.id(), &entry.options);
         let of_tools =
-            options.tools_queue.iter().filter_map(|(tool, queue)| Some((&**tool, queue.as_ref()?)));
+            options.tools_queue.iter().filter_map(|(tool, queue)| Some((&**tool, queue.0.as_ref()?)));
         let mut named = options.queue.iter().map(|queue| ("*", queue)).chain(of_tools);
         if let Some((tool, queue)) = named.find(|(_, queue)| queues.get(queue).is_none()) {
             return Err(format!(

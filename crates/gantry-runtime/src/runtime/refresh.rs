@@ -124,7 +124,7 @@ impl Runtime {
         });
         let now = Arc::new(now);
         self.snapshot.store(Arc::clone(&now));
-        self.output_provider.answers_within(now.options.response_max_bytes);
+        self.output_provider.answers_within(now.options.limits.tool_response_max_bytes.size());
         self.announce(&former, &now, catalog_changes);
         self.generation.send_modify(|generation| *generation += 1);
         if now.discovered && !former.discovered {

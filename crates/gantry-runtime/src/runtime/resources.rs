@@ -61,8 +61,8 @@ impl RequestScope for Scope<'_> {
 
     fn timed_out<'a>(&'a self, server: &'a str) -> BoxFuture<'a, Duration> {
         let snapshot = &self.visibility.snapshot;
-        let own = snapshot.providers.get(server).and_then(|entry| entry.options.timeout);
-        let limit = own.unwrap_or(snapshot.options.tool_timeout);
+        let own = snapshot.providers.get(server).and_then(|entry| entry.options.timeout.some());
+        let limit = own.unwrap_or(snapshot.options.limits.tool_timeout.get());
         Box::pin(async move {
             self.watch.expired_after(limit).await;
             limit

@@ -39,7 +39,7 @@ impl Runtime {
         narrowed: Option<Vec<Pattern>>,
     ) -> Result<Arc<Session>, Refusal> {
         let (snapshot, depth) = (self.snapshot(), above.session.place().depth.saturating_add(1));
-        let (max_depth, agents) = (snapshot.options.max_depth, &snapshot.options.agents);
+        let (max_depth, agents) = (snapshot.options.limits.max_depth.into(), &snapshot.options.agents);
         let known = agents.get_key_value(agent);
         let (name, _) = known.ok_or_else(|| unknown_agent(agent, agents.keys()))?;
         if depth > max_depth {
@@ -77,7 +77,7 @@ impl Runtime {
         door: EntryPoint,
     ) -> Result<Arc<Session>, Refusal> {
         let key = shared_key(&caller, door);
-        let retention = self.snapshot().options.retention;
+        let retention = self.snapshot().options.limits.output_retention.get();
         let oldest = crate::clock::now_us() - i64::try_from(retention.as_micros()).unwrap_or(i64::MAX);
         match self.sessions.shared(&key) {
             Some(session) if session.last_used_us() >= oldest => {
@@ -153,7 +153,7 @@ impl Runtime {
     async fn register(self: &Arc<Self>, new: SessionHead) -> Result<(Arc<Session>, bool), Refusal> {
         let snapshot = self.snapshot();
         let resolved = snapshot.resolve_toolset(new.caller.agent.as_deref(), &new.place)?;
-        let budget = snapshot.options.context_budget.map(Budget::new);
+        let budget = snapshot.options.limits.context_budget_tokens.map(|tokens| Budget::new(tokens.get()));
         let session = Arc::new(Session::new(new, Arc::downgrade(self), resolved, budget));
         if self.outputs.has_any(session.id()) {
             session.note_output();

@@ -80,7 +80,7 @@ impl Snapshot {
 
     /// The place of a caller that no agent started.
     pub(super) fn top(&self) -> SpawnContext {
-        SpawnContext::top(self.options.max_depth)
+        SpawnContext::top(self.options.limits.max_depth.into())
     }
 
     /// What an agent asks to see; a caller without one sees everything.

@@ -59,8 +59,8 @@ async fn start(folder: &Path, timeout: Duration) -> Result<InProcess> {
         let rules = ApprovalRules { requires_approval, ..ApprovalRules::default() };
         let policies = Policies::compile(&[], rules);
         options.policies = policies.map_err(|_errors| anyhow!("the rules are wrong"))?.into();
-        options.approvals.timeout = timeout;
-        options.approvals.max_pending = 100_000;
+        options.approvals.timeout = timeout.into();
+        options.approvals.max_pending = 100_000.into();
         Ok(())
     })
     .await

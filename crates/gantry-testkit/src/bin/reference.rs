@@ -1,4 +1,4 @@
-//! Prints a generated reference page: config, errors, cli, tools or openapi.
+//! Prints a generated reference page: config, schema, troubleshooting, errors, cli, tools or openapi.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "the page is this program's output")]
 
@@ -6,10 +6,13 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let page = match std::env::args().nth(1).as_deref() {
-        Some("config") => gantry::config::reference(),
+        Some("config") => gantry::config_reference(),
         Some("errors") => errors(),
         Some("cli") => gantry::cli_reference(),
-        Some("tools") => match tools() {
+        Some("schema") => {
+            serde_json::to_string_pretty(&gantry::config::json_schema()).unwrap_or_default() + "\n"
+        }
+        Some(page @ ("tools" | "troubleshooting")) => match in_folder(page) {
             Ok(page) => page,
             Err(error) => {
                 eprintln!("{error:#}");
@@ -25,9 +28,13 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn tools() -> anyhow::Result<String> {
+/// A page that is made in an empty folder.
+fn in_folder(page: &str) -> anyhow::Result<String> {
     let folder = tempfile::tempdir()?;
-    gantry::tools_reference(folder.path())
+    match page {
+        "tools" => gantry::tools_reference(folder.path()),
+        _ => gantry_testkit::troubleshooting::page(folder.path()),
+    }
 }
 
 fn errors() -> String {

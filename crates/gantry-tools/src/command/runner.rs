@@ -260,7 +260,7 @@ impl CommandRunner {
     fn limits(&self, kind: LimitKind) -> (ResourceLimits, &'static str) {
         match kind {
             LimitKind::Code => (self.options.limits(), "code"),
-            LimitKind::Builds => (self.options.builds, "code.builds"),
+            LimitKind::Builds => (self.options.builds.limits(), "code.builds"),
         }
     }
 

@@ -8,7 +8,7 @@ use crate::config::Config;
 use crate::exit::{Outcome, UsageError};
 use crate::signals::Signals;
 use crate::watch_config;
-use crate::wiring::{self, Started};
+use crate::startup::{self, Started};
 use gantry_server::Identity;
 use gantry_server::mcp::{Gateway, endpoint};
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub(super) async fn run(context: CommandContext, caller: &CallerArgs) -> anyhow:
     }
     let identity = Identity::owner();
     let Started { projects, configuration } =
-        wiring::start(context.source, context.loaded, context.extra).await?;
+        startup::start(context.source, context.loaded, context.extra).await?;
     let gateway = Gateway::new(Arc::clone(&projects), identity, project.into(), agent.map(Into::into));
     let stop = CancellationToken::new();
     let watching = tokio::spawn(watch_config::watch(Arc::clone(&projects), configuration, stop.clone()));

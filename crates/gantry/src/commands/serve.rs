@@ -3,7 +3,7 @@
 use crate::client::CommandContext;
 use crate::exit::{Outcome, UsageError};
 use crate::signals::Signals;
-use crate::wiring::{self, Started};
+use crate::startup::{self, Started};
 use crate::{term, watch_config};
 use gantry_provider::HealthStatus;
 use gantry_runtime::Projects;
@@ -21,16 +21,11 @@ pub(super) async fn run(context: CommandContext, bind: Option<SocketAddr>) -> an
     let _lock = data_dir.lock_for_server()?;
     let (key, fresh) = data_dir.admin_key()?;
     let server = loaded.config.server.clone();
-    let Started { projects, configuration } = wiring::start(source, loaded, extra).await?;
-    let parse = wiring::server_parser(&configuration);
+    let Started { projects, configuration } = startup::start(source, loaded, extra).await?;
+    let parse = startup::server_parser(&configuration);
     let tools = projects.names().iter().filter_map(|name| count_tools(&projects, name)).sum();
     let starting = projects.servers(None).iter().filter(|server| server.health != HealthStatus::Off).count();
-    let options = Options {
-        bind: bind.unwrap_or(server.bind),
-        allowed_hosts: server.allowed_hosts,
-        allowed_origins: server.allowed_origins,
-        admin_key: key.as_str().into(),
-    };
+    let options = Options { bind: bind.unwrap_or(server.bind), ..server };
     let stop = stop_on_signal()?;
     let watching = tokio::spawn(watch_config::watch(Arc::clone(&projects), configuration, stop.clone()));
     let app = App::new(Arc::clone(&projects), parse, stop);
@@ -43,7 +38,7 @@ pub(super) async fn run(context: CommandContext, bind: Option<SocketAddr>) -> an
         let active = active(&projects);
         term::eprint(&greeting(address, (tools, starting), &active, &data_dir, fresh.then_some(&*key)));
     };
-    let served = gantry_server::serve(app.clone(), options, ready).await;
+    let served = gantry_server::serve(app.clone(), options, key.as_str().into(), ready).await;
     // Running calls may end before their sessions do, which cancels the rest.
     watching.abort();
     projects.drain(SHUTDOWN_GRACE_PERIOD).await;

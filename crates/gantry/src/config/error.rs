@@ -146,12 +146,31 @@ pub(super) struct Problems {
 }
 
 impl Problems {
+    /// A problem that is known already is not added again.
     pub(super) fn push(&mut self, problem: Problem) {
+        if self.list.contains(&problem) {
+            return;
+        }
         if self.list.len() < MAX_PROBLEMS {
             self.list.push(problem);
         } else {
             self.more += 1;
         }
+    }
+
+    /// Whether problems are only counted from now on.
+    pub(super) fn is_full(&self) -> bool {
+        self.list.len() >= MAX_PROBLEMS
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.list.len() + self.more
+    }
+
+    /// Adds those of another file, or of a part of this one.
+    pub(super) fn extend(&mut self, other: Self) {
+        other.list.into_iter().for_each(|problem| self.push(problem));
+        self.more += other.more;
     }
 
     /// `None` when nothing was wrong.

@@ -5,11 +5,11 @@
 //! in `${…}` stays as it is, so that shell code and templates such as `${parameters.city}` survive. `$${` writes `${`.
 //! In the entry of an MCP server, `${env:VAR}` is `${VAR}`, as editors write it.
 
-use super::env::Variables;
+use super::dotenv::Variables;
 
 /// Whose spelling of variables is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Dialect {
+pub(super) enum VariableSyntax {
     Gantry,
     /// Also what editors write in the entries of MCP servers.
     Editor,
@@ -17,7 +17,7 @@ pub(super) enum Dialect {
 
 /// Why variables could not be put in.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Fault {
+pub(super) enum ExpandError {
     /// The text is right, and the environment lacks what it names.
     Missing(String),
     /// The text itself is wrong.
@@ -28,8 +28,8 @@ pub(super) enum Fault {
 pub(super) fn expand(
     text: &str,
     variables: &Variables<'_>,
-    dialect: Dialect,
-) -> Result<Option<String>, Fault> {
+    dialect: VariableSyntax,
+) -> Result<Option<String>, ExpandError> {
     if !text.contains("${") {
         return Ok(None);
     }
@@ -65,14 +65,14 @@ struct Reference<'a> {
 
 impl<'a> Reference<'a> {
     /// Reads a reference at the start of a text and returns what follows it.
-    fn parse(text: &'a str, dialect: Dialect) -> Option<(Self, &'a str)> {
+    fn parse(text: &'a str, dialect: VariableSyntax) -> Option<(Self, &'a str)> {
         let (inside, after) = text.strip_prefix("${")?.split_once('}')?;
-        if dialect == Dialect::Editor
+        if dialect == VariableSyntax::Editor
             && let Some(name) = inside.strip_prefix("input:")
         {
             return Some((Self { name, default: None, asked: true }, after));
         }
-        let editors = inside.strip_prefix("env:").filter(|_| dialect == Dialect::Editor);
+        let editors = inside.strip_prefix("env:").filter(|_| dialect == VariableSyntax::Editor);
         let inside = editors.unwrap_or(inside);
         let (name, default) = match inside.split_once(":-") {
             Some((name, default)) => (name, Some(default)),
@@ -81,24 +81,24 @@ impl<'a> Reference<'a> {
         is_name(name).then_some((Self { name, default, asked: false }, after))
     }
 
-    fn value(&self, variables: &Variables<'_>) -> Result<String, Fault> {
+    fn value(&self, variables: &Variables<'_>) -> Result<String, ExpandError> {
         let name = self.name;
         if self.asked {
-            return Err(Fault::Missing(format!(
+            return Err(ExpandError::Missing(format!(
                 "an editor asks for ${{input:{name}}} and Gantry cannot; write ${{VAR}} instead and set VAR"
             )));
         }
         if self.default.is_some_and(|default| default.contains("${")) {
             let message =
                 format!("the default of ${{{name}}} holds another variable; a default is plain text");
-            return Err(Fault::Wrong(message));
+            return Err(ExpandError::Wrong(message));
         }
         // As in a shell, `:-` also covers a variable that is set to nothing.
-        match (variables.get(name).map_err(Fault::Missing)?, self.default) {
+        match (variables.get(name).map_err(ExpandError::Missing)?, self.default) {
             (Some(value), None) => Ok(value),
             (Some(value), Some(_)) if !value.is_empty() => Ok(value),
             (_, Some(default)) => Ok(default.to_owned()),
-            (None, None) => Err(Fault::Missing(format!(
+            (None, None) => Err(ExpandError::Missing(format!(
                 "${{{name}}} is not set; set it in the environment or in .env, or write ${{{name}:-default}}"
             ))),
         }
@@ -114,20 +114,20 @@ pub(super) fn is_name(name: &str) -> bool {
 mod tests {
     use proptest::prelude::{ProptestConfig, proptest};
 
-    use super::{Dialect, Fault, expand};
-    use crate::config::env::{FixedEnv, Variables};
+    use super::{ExpandError, VariableSyntax, expand};
+    use crate::config::dotenv::{FixedEnv, Variables};
 
     #[track_caller]
     fn check(text: &str, expected: Result<&str, &str>) {
-        check_as(Dialect::Gantry, text, expected);
+        check_as(VariableSyntax::Gantry, text, expected);
     }
 
     #[track_caller]
-    fn check_as(dialect: Dialect, text: &str, expected: Result<&str, &str>) {
+    fn check_as(dialect: VariableSyntax, text: &str, expected: Result<&str, &str>) {
         let env = FixedEnv::from([("CITY", "Bern"), ("EMPTY", ""), ("TRICKY", "${CITY} $${")]);
         let variables = Variables::new(&env);
         let found = expand(text, &variables, dialect).map(|new| new.unwrap_or_else(|| text.to_owned()));
-        let found = found.map_err(|(Fault::Missing(message) | Fault::Wrong(message))| message);
+        let found = found.map_err(|(ExpandError::Missing(message) | ExpandError::Wrong(message))| message);
         assert_eq!(found, expected.map(str::to_owned).map_err(str::to_owned), "{text}");
     }
 
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn the_spelling_of_editors_is_read_where_editors_write() {
-        let check = |text, expected| check_as(Dialect::Editor, text, expected);
+        let check = |text, expected| check_as(VariableSyntax::Editor, text, expected);
         check("${env:CITY} ${CITY} ${env:NONE:-Rome}", Ok("Bern Bern Rome"));
         check("${parameters.city}", Ok("${parameters.city}"));
         check(

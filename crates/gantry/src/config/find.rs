@@ -6,10 +6,9 @@ use std::io::{self, Read};
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
-use super::build::absolute;
-use super::env::Env;
+use super::document::Format;
+use super::dotenv::Env;
 use super::error::{Location, Problem};
-use super::tree::Format;
 
 /// Largest file that is read as a configuration.
 const MAX_FILE_BYTES: usize = 1 << 20;
@@ -70,7 +69,7 @@ pub(super) fn file(source: &Source, folder: &Path, env: &dyn Env) -> Result<Opti
 
 /// Whether something of this name is there. A folder (which some container tools put where a mounted file is missing)
 /// or a dangling link counts, so that it is reported: to run on defaults instead would drop every rule of the file.
-/// A socket does not count: nobody can write a configuration into one, and the sandbox puts one where a file is missing
+/// A socket does not count: no configuration can be written into one, and the sandbox puts one where a file is missing
 /// so that no job makes it.
 fn exists(path: &Path) -> bool {
     match path.symlink_metadata() {
@@ -112,6 +111,11 @@ fn set(env: &dyn Env, name: &str) -> Option<OsString> {
     env.var(name).filter(|value| !value.is_empty())
 }
 
+/// A path without `.` in it, from an absolute folder.
+pub(super) fn absolute(folder: &Path, path: impl AsRef<Path>) -> PathBuf {
+    folder.join(path).components().collect()
+}
+
 /// The text of a file, without its byte order mark. `name` is for messages.
 pub(super) fn read(path: &Path, name: &Path) -> Result<String, Problem> {
     let bytes =
@@ -144,7 +148,7 @@ pub(super) fn decode(bytes: Vec<u8>, name: &Path) -> Result<String, Problem> {
 
 /// The files that configure Gantry, or would if they came to be: what is found by name in the working folder and
 /// beside the loaded file, that file, and the variables beside it.
-pub(super) fn governing(file: Option<&Path>, folder: &Path) -> Vec<PathBuf> {
+pub(super) fn config_files(file: Option<&Path>, folder: &Path) -> Vec<PathBuf> {
     let beside = file.and_then(Path::parent);
     let mut files: Vec<PathBuf> = [Some(folder), beside]
         .into_iter()

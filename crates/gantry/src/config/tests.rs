@@ -12,17 +12,20 @@ mod projects;
 mod refused;
 mod rest;
 mod servers;
-mod stamp;
+mod watch;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use super::build::Base;
-use super::env::Variables;
-use super::tree::Format;
-use super::{Config, Error, FixedEnv, Loaded, Located, Source, parse};
+use super::document::Format;
+use super::dotenv::Variables;
+use super::load::parse;
+use super::resolve::Base;
+use super::{Config, Error, FixedEnv, Loaded, MAIN_PROJECT, Project, Source};
+use gantry_core::pattern::Pattern;
+use gantry_core::toolset::{Selection, ToolSelector};
 
 fn env() -> FixedEnv {
     FixedEnv::from([("MS", "250"), ("YES", "true"), ("SECRET", "hunter2"), ("QUEUE", "disk")])
@@ -43,8 +46,20 @@ fn yaml(text: &str) -> Config {
     load(Format::Yaml, text).unwrap_or_else(|error| panic!("{text}\nis refused:\n{error}"))
 }
 
-fn values(list: &[Located<String>]) -> Vec<&str> {
-    list.iter().map(|located| located.value.as_str()).collect()
+fn values(list: &[Pattern]) -> Vec<&str> {
+    list.iter().map(Pattern::as_str).collect()
+}
+
+/// The tools that an agent has.
+fn uses(selection: &Selection) -> Vec<&str> {
+    selection.include.iter().map(ToolSelector::as_str).collect()
+}
+
+impl Config {
+    /// The project that is the file itself.
+    fn main(&self) -> &Project {
+        self.project(MAIN_PROJECT).unwrap()
+    }
 }
 
 /// A working folder with files in it.

@@ -12,6 +12,7 @@ mod approvals;
 mod cli;
 mod code;
 mod config;
+mod config_commands;
 mod crash;
 mod develop;
 mod docs;

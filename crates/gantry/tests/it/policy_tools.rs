@@ -90,7 +90,7 @@ fn apr_11_what_else_is_wrong_with_a_configuration_is_wrong_usage() {
     assert!(ran.code == 2 && ran.stderr.contains("gantry.yaml:1: policy p: the condition"), "{ran:?}");
     let home = TestDir::new().config("approvals: { toolRules: { a: sometimes } }\n");
     let ran = run(&home, &["test"]);
-    assert!(ran.code == 2 && ran.stderr.contains("toolRules of a"), "{ran:?}");
+    assert!(ran.code == 2 && ran.stderr.contains("approvals.toolRules.a: the condition"), "{ran:?}");
     let ran = run(&TestDir::new(), &["test"]);
     assert!(ran.code == 0 && ran.stderr.contains("no policies"), "{ran:?}");
     assert_eq!(run(&TestDir::new(), &["test", "--project", "nope"]).code, 2);

@@ -81,10 +81,9 @@ fn apr_1_a_dear_tool_asks_from_its_cost_on() {
         approval_cost: limit,
         ..ApprovalRules::default()
     };
-    assert_eq!(asking(gates(500, Some(500)), "{}"), ["requiresApprovalCost"]);
-    assert!(asking(gates(499, Some(500)), "{}").is_empty());
-    assert!(asking(gates(499, None), "{}").is_empty());
-    assert!(asking(gates(0, Some(0)), "{}").is_empty(), "a limit of nothing is none");
+    assert_eq!(asking(gates(500, 500), "{}"), ["requiresApprovalCost"]);
+    assert!(asking(gates(499, 500), "{}").is_empty());
+    assert!(asking(gates(0, 0), "{}").is_empty(), "a limit of nothing is none");
 }
 
 #[test]
@@ -189,7 +188,7 @@ fn apr_5_the_revision_is_of_everything_that_is_said_about_the_tool() {
     let listed = || requiring(&["db__*"]);
     let dear = |cost| ApprovalRules {
         costs: vec![(pattern("*"), cost)],
-        approval_cost: Some(5),
+        approval_cost: 5,
         ..ApprovalRules::default()
     };
     let effects = || ApprovalRules { effects: vec![Effect::Destructive], ..ApprovalRules::default() };
@@ -200,7 +199,7 @@ fn apr_5_the_revision_is_of_everything_that_is_said_about_the_tool() {
     let all = [
         revision(&[], ApprovalRules::default()),
         revision(&[base()], ApprovalRules::default()),
-        revision(&[RuleSpec { decide: Some(Decide::Deny), ..base() }], ApprovalRules::default()),
+        revision(&[RuleSpec { decide: Decide::Deny, ..base() }], ApprovalRules::default()),
         revision(&[RuleSpec { when: Some("true".into()), ..base() }], ApprovalRules::default()),
         revision(&[RuleSpec { name: "other".into(), ..base() }], ApprovalRules::default()),
         revision(&[RuleSpec { reason: Some("why".into()), ..base() }], ApprovalRules::default()),
@@ -237,7 +236,7 @@ fn the_revision_is_of_nothing_that_is_said_about_other_tools() {
         approvers: vec![(mail(), names(&["ann"]))],
         tool_delays: vec![(pattern("*"), Duration::from_secs(1))],
         costs: vec![(mail(), 7), (pattern("*"), 1)],
-        approval_cost: Some(5),
+        approval_cost: 5,
         ..tool_rules(&[("mail__send", "always")])
     };
     assert_eq!(revision(std::slice::from_ref(&other), gates), revision(&[], ApprovalRules::default()));
@@ -247,10 +246,10 @@ fn the_revision_is_of_nothing_that_is_said_about_other_tools() {
         revision(&[ours], ApprovalRules::default()),
         "with any other rules in the file"
     );
-    let example = RuleSpec { passes: vec![json!({})], ..rule("false", Decide::Ask) };
+    let example = RuleSpec { examples: examples(None, Some(json!({}))), ..rule("false", Decide::Ask) };
     assert_eq!(
         revision(std::slice::from_ref(&example), ApprovalRules::default()),
-        revision(&[RuleSpec { passes: vec![], ..example }], ApprovalRules::default()),
+        revision(&[RuleSpec { examples: Examples::default(), ..example }], ApprovalRules::default()),
         "examples do nothing"
     );
 }
@@ -268,7 +267,7 @@ fn notes_say_what_the_gates_do_with_a_tool() {
         approvers: vec![(pattern("*"), names(&["ann", "ben"]))],
         default_delay: Duration::from_secs(2),
         costs: vec![(pattern("*"), 5)],
-        approval_cost: Some(5),
+        approval_cost: 5,
         ..tool_rules(&[("*", "args.a")])
     };
     assert_eq!(

@@ -209,7 +209,8 @@ async fn approve(store: &Store, crowd: &[ApprovalId]) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_others_are_to_run_or_what_is_put_off_does_not_hide_what_can_run_here() {
-    let home = Home::with(|plan| plan.options.approvals.max_pending = 10_000, ApprovalRules::default()).await;
+    let home =
+        Home::with(|plan| plan.options.approvals.max_pending = 10_000.into(), ApprovalRules::default()).await;
     let like = home.row(id(&home.call("act", "{\"n\":0}").await)).await;
     let database = gantry_store::Options::new(home.folder.path().join("gantry.db"));
     let (other, _) = Store::open(database).unwrap();

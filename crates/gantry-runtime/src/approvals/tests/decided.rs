@@ -28,7 +28,7 @@ async fn a_yes_runs_the_call_once_and_a_second_one_comes_too_late() {
 #[tokio::test(flavor = "multi_thread")]
 async fn rejected_expired_and_withdrawn_are_different_errors() {
     let home = Home::with(
-        |plan| plan.options.approvals.timeout = Duration::from_millis(50),
+        |plan| plan.options.approvals.timeout = Duration::from_millis(50).into(),
         ApprovalRules::default(),
     );
     let home = home.await;

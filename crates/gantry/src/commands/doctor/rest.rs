@@ -19,7 +19,7 @@ pub(super) fn other_warnings(loaded: &Loaded) -> impl Iterator<Item = &String> {
 
 /// The checks of a project.
 pub(super) fn check(name: &str, project: &Project) -> Vec<Check> {
-    let enabled = project.rest.tools.values().filter(|tool| tool.off.is_none()).count();
+    let enabled = project.rest_tools.values().filter(|tool| tool.off.is_none()).count();
     let enabled =
         (enabled > 0).then(|| ok("rest tool", with_project(name, &format!("{enabled} configured"))));
     let disabled = disabled(project).map(|(subject, id, off)| match off {
@@ -36,7 +36,7 @@ pub(super) fn check(name: &str, project: &Project) -> Vec<Check> {
 
 /// The inline tools and APIs that are switched off.
 fn disabled(project: &Project) -> impl Iterator<Item = (&'static str, &str, &DisabledReason)> {
-    let tools = project.rest.tools.iter().map(|(id, tool)| ("rest tool", id, &tool.off));
-    let apis = project.rest.apis.iter().map(|(id, api)| ("openapi", id, &api.off));
+    let tools = project.rest_tools.iter().map(|(id, tool)| ("rest tool", id, &tool.off));
+    let apis = project.apis.iter().map(|(id, api)| ("openapi", id, &api.off));
     tools.chain(apis).filter_map(|(subject, id, off)| Some((subject, id.as_str(), off.as_ref()?)))
 }

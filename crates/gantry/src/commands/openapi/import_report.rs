@@ -2,7 +2,6 @@
 
 use super::SpecSource;
 use crate::config::Project;
-use crate::wiring::private;
 use gantry_core::names::Style;
 use gantry_core::schema::{Schema, SchemaText};
 use gantry_core::tool::{Effect, Origin, Settings, Tool, ToolSpec};
@@ -32,9 +31,9 @@ impl Imported {
     /// Says which document cannot be used, and why.
     pub(super) async fn read(options: &ApiOptions, project: &Project) -> Result<Self, String> {
         let started = Instant::now();
-        let inline = project.rest.tools.iter().filter(|(_, tool)| tool.off.is_none());
+        let inline = project.rest_tools.iter().filter(|(_, tool)| tool.off.is_none());
         let import_options = options.import_options(inline.map(|(name, _)| name.as_str()));
-        let client = RestClient::new(private(&project.own.web));
+        let client = RestClient::new(project.web.allow_private.clone());
         let api = ImportedApi::read(Arc::new(options.clone()), import_options, &client).await?;
         let elapsed = started.elapsed();
         let bytes = match &options.spec {

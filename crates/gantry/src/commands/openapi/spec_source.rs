@@ -1,9 +1,9 @@
 //! The document to inspect: an entry of `openapiSpecs`, a file or an address, with the options of the command line.
 
 use crate::cli::Inspect;
-use crate::config::{Error, Project, is_api_id};
+use crate::config::{Api, Project, is_api_id};
 use crate::exit::UsageError;
-use crate::{term, wiring};
+use crate::term;
 use gantry_egress::{Url, display_url};
 use gantry_rest::{ApiOptions, SpecPlace};
 use gantry_upstream::options::DisabledReason;
@@ -29,15 +29,11 @@ pub(super) struct SpecSource {
 
 impl SpecSource {
     pub(super) fn of(args: &Inspect, project: &Project) -> anyhow::Result<Self> {
-        let entry = project.rest.apis.get(&args.spec);
+        let entry = project.apis.get(&args.spec);
         let mut options = match entry {
             Some(api) => {
-                let mut problems = Vec::new();
-                let options = wiring::api_options(&args.spec, api, &mut problems);
-                if let Some(error) = Error::all(problems) {
-                    return Err(error.into());
-                }
-                options
+                let missing = || UsageError(format!("the entry {} is switched off: {}", args.spec, reason(api)));
+                api.options.clone().ok_or_else(missing)?
             }
             None => without_entry(&args.spec, project)?,
         };
@@ -71,6 +67,14 @@ impl SpecSource {
     }
 }
 
+/// Why an entry cannot be used.
+fn reason(api: &Api) -> &str {
+    match &api.off {
+        Some(DisabledReason::Unusable(reason)) => reason,
+        Some(DisabledReason::Disabled) | None => "a variable is not set",
+    }
+}
+
 /// A document that no entry names, with no options.
 fn without_entry(typed: &str, project: &Project) -> anyhow::Result<ApiOptions> {
     let spec = match Url::parse(typed).ok().filter(|_| typed.contains("://")) {
@@ -88,7 +92,7 @@ fn without_entry(typed: &str, project: &Project) -> anyhow::Result<ApiOptions> {
     if let SpecPlace::File(file) = &spec
         && !file.is_file()
     {
-        let entries: Vec<&str> = project.rest.apis.keys().map(String::as_str).collect();
+        let entries: Vec<&str> = project.apis.keys().map(String::as_str).collect();
         let entries = match entries.as_slice() {
             [] => "openapiSpecs has no entries".to_owned(),
             entries => format!("the entries of openapiSpecs are {}", entries.join(", ")),

@@ -1,11 +1,10 @@
 //! `gantry policy test`: tests every rule against its own examples.
 
 use crate::cli::TestPolicy;
-use crate::config::{self, Arguments, Examples, Loaded, Located, MAIN_PROJECT, Policy, Project};
+use crate::config::{Error, Loaded, MAIN_PROJECT, Problem, Project};
 use crate::exit::{Outcome, UsageError};
 use crate::term::{self, Column, plural, thousands};
-use crate::wiring;
-use gantry_core::policy::RuleSpec;
+use gantry_core::policy::{Examples, Policies, RuleError, RuleSpec};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -41,39 +40,44 @@ pub(super) fn run(loaded: &Loaded, args: &TestPolicy, json: bool) -> anyhow::Res
     let projects = || loaded.config.all().filter(|(name, _)| only.is_none_or(|only| only == *name));
     let mut results = Vec::new();
     for (name, project) in projects() {
-        check_rules(project)?;
-        for policy in &project.policies {
-            results.extend(test_rule(name, policy)?);
+        check_rules(loaded, name, project)?;
+        for (n, policy) in project.policies.iter().enumerate() {
+            results.extend(test_rule(loaded, name, n, policy)?);
         }
     }
     if json {
         term::print_json(&results);
     } else {
-        let rules: Vec<&Policy> = projects().flat_map(|(_, project)| &project.policies).collect();
+        let rules: Vec<&RuleSpec> = projects().flat_map(|(_, project)| &project.policies).collect();
         print_results(&results, &rules);
     }
     Ok(if results.iter().all(|result| result.ok) { Outcome::Success } else { Outcome::Failure })
 }
 
 /// Refuses rules that are wrong in themselves, whatever their examples say.
-fn check_rules(project: &Project) -> Result<(), config::Error> {
-    let mut bare = project.clone();
-    bare.policies.iter_mut().for_each(|policy| policy.examples = Examples::default());
-    wiring::policies(&bare).map(drop)
+fn check_rules(loaded: &Loaded, name: &str, project: &Project) -> Result<(), Error> {
+    let without = |policy: &RuleSpec| RuleSpec { examples: Examples::default(), ..policy.clone() };
+    let specs: Vec<RuleSpec> = project.policies.iter().map(without).collect();
+    let Err(errors) = Policies::compile(&specs, project.approval_rules.clone()) else { return Ok(()) };
+    let problem = |(n, error): (usize, RuleError)| {
+        let key = error.key().unwrap_or_default();
+        let at = loaded.locate(name, &["policies", &n.to_string(), &key]);
+        let rule = specs.get(n).map(|rule| rule.name.as_str()).unwrap_or_default();
+        Problem::at(&at, format!("policy {rule}: {error}"))
+    };
+    Error::all(errors.into_iter().map(problem)).map_or(Ok(()), Err)
 }
 
-fn test_rule(project: &str, policy: &Policy) -> anyhow::Result<Vec<ExampleResult>> {
-    let Examples { deny, ask, pass } = &policy.examples;
-    let value = |example: &Located<Arguments>| Value::from(example.value.clone());
-    // The rule must apply also to an example of a decision that it does not make; that example fails.
-    let applies_to = deny.iter().chain(ask).map(value).collect();
-    let passes = pass.iter().map(value).collect();
-    let spec = RuleSpec { applies_to, passes, ..wiring::rule(policy) };
-    let expected = [("deny", deny), ("ask", ask), ("pass", pass)];
-    let places = expected.iter().flat_map(|(word, list)| list.iter().map(|example| (*word, &example.at)));
-    let results = spec.check()?.into_iter().zip(places).map(|(checked, (expected, at))| {
+fn test_rule(
+    loaded: &Loaded,
+    project: &str,
+    n: usize,
+    policy: &RuleSpec,
+) -> anyhow::Result<Vec<ExampleResult>> {
+    let n = n.to_string();
+    let results = policy.check()?.into_iter().zip(policy.examples.all()).map(|(checked, (word, m, _))| {
         let got = match checked.found {
-            Ok(true) => spec.decides().as_str(),
+            Ok(true) => policy.decide.as_str(),
             Ok(false) => "pass",
             Err(_) => "cannot be judged",
         };
@@ -81,17 +85,17 @@ fn test_rule(project: &str, policy: &Policy) -> anyhow::Result<Vec<ExampleResult
             project: project.to_owned(),
             rule: policy.name.clone(),
             example: checked.example.clone(),
-            expected,
+            expected: checked.expected,
             got,
-            ok: expected == got,
-            at: at.to_string(),
+            ok: checked.expected == got,
+            at: loaded.locate(project, &["policies", &n, "examples", word, &m.to_string()]).to_string(),
             reason: checked.found.err(),
         }
     });
     Ok(results.collect())
 }
 
-fn print_results(results: &[ExampleResult], rules: &[&Policy]) {
+fn print_results(results: &[ExampleResult], rules: &[&RuleSpec]) {
     if !results.is_empty() {
         term::print_table(results, &COLUMNS, |result| match &result.reason {
             _ if result.ok => None,

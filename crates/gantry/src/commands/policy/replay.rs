@@ -11,7 +11,7 @@ use crate::commands::audit::caller;
 use crate::config::{Config, MAIN_PROJECT, ProcessEnv, Source};
 use crate::exit::{Outcome, UsageError};
 use crate::term::{self, Column, plural, thousands};
-use crate::wiring;
+use crate::startup;
 use evaluator::PolicyEvaluator;
 use gantry_core::pattern::Pattern;
 use gantry_core::policy::{ReplayOutcome, Unknown};
@@ -47,7 +47,7 @@ pub(super) async fn run(cli: &Cli, extra: Extra, args: &Replay) -> anyhow::Resul
         // Its warnings were logged when the context was made.
         None => (context.source.clone(), Config::load(&context.source, &ProcessEnv)?),
     };
-    let mut evaluator = PolicyEvaluator::new(wiring::unstarted(source, loaded, extra)?);
+    let mut evaluator = PolicyEvaluator::new(startup::plans_without_start(source, loaded, extra)?);
     let data = context.data_dir.path().display().to_string();
     let mut result = Replayed::default();
     let work = async |client: &ApiClient| {

@@ -4,36 +4,40 @@ use std::fs;
 
 use expect_test::expect;
 
-use super::{Folder, env, load, values, yaml};
-use crate::config::tree::Format;
-use crate::config::{Agent, Config, Entries};
+use super::{Folder, env, load, uses, values, yaml};
+use crate::config::Config;
+use crate::config::document::Format;
+use gantry_core::toolset::ToolSelector;
+use gantry_runtime::options::AgentOptions;
 
 #[track_caller]
-fn agent(entry: &str) -> Agent {
-    yaml(&format!("agents: {{ a: {entry} }}")).main.agents["a"].clone()
+fn agent(entry: &str) -> AgentOptions {
+    yaml(&format!("agents: {{ a: {entry} }}")).main().agents["a"].clone()
 }
 
 #[test]
 fn a_list_names_tools_and_a_group_may_name_providers() {
-    let list = agent("{ tools: [github, '@ns/tool'] }");
-    assert_eq!((values(&list.uses).as_slice(), list.entries), (&["github", "@ns/tool"][..], Entries::Tools));
+    let list = agent("{ tools: [github, '@ns/tool'] }").selection;
+    assert_eq!(uses(&list), ["github", "@ns/tool"]);
+    assert!(list.include.iter().all(|entry| matches!(entry, ToolSelector::Tools(_))));
     assert!(list.allowed.is_none() && list.aliases.is_empty() && list.auto_approve.is_empty());
     let group = agent(
         "{ description: d, model: m, prompt: p, tools: { use: [GitHub remote, 'read_*'], allowed: [read], \
          aliases: { read: '@workspace/read_file' }, autoApprove: ['read*'] } }",
     );
-    assert_eq!(values(&group.uses), ["GitHub remote", "read_*"]);
-    assert_eq!(group.entries, Entries::ProvidersAndTools);
-    assert_eq!(values(group.allowed.as_deref().unwrap()), ["read"]);
-    assert_eq!(group.aliases["read"].value, "@workspace/read_file");
-    assert_eq!(values(&group.auto_approve), ["read*"]);
+    let selection = &group.selection;
+    assert_eq!(uses(selection), ["GitHub remote", "read_*"]);
+    assert!(selection.include.iter().all(|entry| matches!(entry, ToolSelector::ProviderOrTools(_))));
+    assert_eq!(values(selection.allowed.as_deref().unwrap()), ["read"]);
+    assert_eq!(&*selection.aliases["read"], "@workspace/read_file");
+    assert_eq!(values(&selection.auto_approve), ["read*"]);
     let texts = [group.description, group.model, group.prompt].map(Option::unwrap_or_default);
     assert_eq!(texts, ["d", "m", "p"]);
 }
 
 #[test]
 fn a_group_says_what_is_used_and_an_empty_list_is_none() {
-    assert!(agent("{ tools: { use: [] } }").uses.is_empty());
+    assert!(agent("{ tools: { use: [] } }").selection.include.is_empty());
     let folder = Folder::with(&[
         ("gantry.yaml", "agents:\n  a: { tools: {} }\n  b: { tools: { allowed: [x] } }\n"),
         ("agents/c/agent.json", r#"{ "tools": { "aliases": { "x": "y" } } }"#),
@@ -41,18 +45,10 @@ fn a_group_says_what_is_used_and_an_empty_list_is_none() {
     ]);
     expect![[r#"
         agents/c/agent.json:1: tools needs the key "use"
-        agents/d.md:3: unknown key "available" in tools; known keys are use, allowed, aliases, autoApprove
         agents/d.md:3: tools needs the key "use"
         gantry.yaml:2: agents.a.tools needs the key "use"
         gantry.yaml:3: agents.b.tools needs the key "use""#]]
     .assert_eq(&folder.refused());
-}
-
-#[test]
-fn nothing_allowed_and_everything_allowed_is_all_of_use() {
-    for allowed in ["", ", allowed: []", ", allowed: ['*']", ", allowed: [x, '*']"] {
-        assert_eq!(agent(&format!("{{ tools: {{ use: [x]{allowed} }} }}")).allowed, None, "{allowed}");
-    }
 }
 
 #[test]
@@ -61,7 +57,7 @@ fn bad_agents_are_refused_at_their_line() {
                 autoApprove: [1]\n  b: { tools: read_file }\n  c: { tools: { use: ['a!b c'] } }\n  d: { name: x }\n";
     let error = load(Format::Yaml, text).unwrap_err();
     expect![[r#"
-        gantry.yaml:4: agents.a.tools.use must be a list, each the name of a tool, a glob, or the id of a provider, found "github"
+        gantry.yaml:4: agents.a.tools.use must be a list, such as [a, b], or [] for none, found text
         gantry.yaml:5: unknown key "allow" in agents.a.tools; known keys are use, allowed, aliases, autoApprove
         gantry.yaml:6: "a b" in agents.a.tools.aliases must be a name of 1 to 64 letters, digits, _ and -
         gantry.yaml:6: agents.a.tools.aliases.c must be the name of a tool, found "x*"
@@ -78,11 +74,11 @@ fn what_others_keep_about_agents_is_named_in_a_warning() {
                 router: {}\n    surface: auto\n";
     let folder = Folder::with(&[("gantry.yaml", text)]);
     expect![[r#"
-        gantry.yaml:3: agents.a.guardrails has no effect in this version
-        gantry.yaml:4: agents.a.memory has no effect in this version
-        gantry.yaml:5: agents.a.limits has no effect in this version
-        gantry.yaml:6: agents.a.router has no effect in this version
-        gantry.yaml:7: agents.a.surface has no effect in this version"#]]
+        gantry.yaml:3: agents.a.guardrails has no effect; this version of Gantry does not read it
+        gantry.yaml:4: agents.a.memory has no effect; this version of Gantry does not read it
+        gantry.yaml:5: agents.a.limits has no effect; this version of Gantry does not read it
+        gantry.yaml:6: agents.a.router has no effect; this version of Gantry does not read it
+        gantry.yaml:7: agents.a.surface has no effect; this version of Gantry does not read it"#]]
     .assert_eq(&folder.load().warnings.join("\n"));
 }
 
@@ -102,18 +98,20 @@ const AGENT: &str = r#"{
 fn an_agent_may_have_a_file() {
     let folder = Folder::with(&[("agents/researcher/agent.json", AGENT), ("agents/other/notes.txt", "")]);
     let loaded = Config::load(&folder.source(), &env()).unwrap();
-    let agent = &loaded.config.main.agents["researcher"];
-    assert_eq!(agent.display_name.as_deref(), Some("The researcher"));
+    let agent = &loaded.config.main().agents["researcher"];
     assert_eq!(agent.description.as_deref(), Some("hunter2"), "variables are put in");
     assert_eq!(agent.prompt.as_deref(), Some("Read ${SECRET} and ${NONE}."), "but not into a prompt");
     assert_eq!(agent.model.as_deref(), Some("m"));
-    assert_eq!(values(&agent.uses), ["files"]);
-    assert_eq!(agent.aliases["read"].at.to_string(), "agents/researcher/agent.json:10");
-    assert_eq!(loaded.config.main.agents.len(), 1);
+    assert_eq!(uses(&agent.selection), ["files"]);
+    assert_eq!(
+        loaded.locate("default", &["agents", "researcher", "tools", "aliases", "read"]).to_string(),
+        "agents/researcher/agent.json:10"
+    );
+    assert_eq!(loaded.config.main().agents.len(), 1);
     expect![[r#"
-        agents/researcher/agent.json:7: region has no effect in this version
-        agents/researcher/agent.json:8: ui has no effect in this version
-        agents/researcher/agent.json:9: guardrails has no effect in this version"#]]
+        agents/researcher/agent.json:9: guardrails has no effect; this version of Gantry does not read it
+        agents/researcher/agent.json:7: region has no effect; this version of Gantry does not read it
+        agents/researcher/agent.json:8: ui has no effect; this version of Gantry does not read it"#]]
     .assert_eq(&loaded.warnings.join("\n"));
 }
 
@@ -122,19 +120,19 @@ fn the_keys_of_other_programs_are_read_as_what_they_mean() {
     let text = r#"{ "name": "R", "prompt": "P", "icon": "x", "skills": [], "prompts": {}, "commands": [], "streaming": true,
         "maxSteps": 5, "tools": { "mcpServers": ["github"], "available": ["github__x"], "autoApprove": ["*"] } }"#;
     let loaded = Folder::with(&[("gantry.yaml", ""), ("agents/r/agent.json", text)]).load();
-    let agent = &loaded.config.main.agents["r"];
-    assert_eq!((values(&agent.uses), agent.entries), (vec!["github"], Entries::ProvidersAndTools));
-    assert_eq!(values(agent.allowed.as_deref().unwrap()), ["github__x"]);
+    let agent = &loaded.config.main().agents["r"];
+    assert_eq!(uses(&agent.selection), ["github"]);
+    assert_eq!(values(agent.selection.allowed.as_deref().unwrap()), ["github__x"]);
     expect![[r#"
-        agents/r/agent.json:1: icon has no effect in this version
-        agents/r/agent.json:1: skills has no effect in this version
-        agents/r/agent.json:1: prompts has no effect in this version
-        agents/r/agent.json:1: commands has no effect in this version
-        agents/r/agent.json:1: streaming has no effect in this version
-        agents/r/agent.json:2: maxSteps has no effect in this version"#]]
+        agents/r/agent.json:1: icon has no effect; this version of Gantry does not read it
+        agents/r/agent.json:1: skills has no effect; this version of Gantry does not read it
+        agents/r/agent.json:1: prompts has no effect; this version of Gantry does not read it
+        agents/r/agent.json:1: commands has no effect; this version of Gantry does not read it
+        agents/r/agent.json:1: streaming has no effect; this version of Gantry does not read it
+        agents/r/agent.json:2: maxSteps has no effect; this version of Gantry does not read it"#]]
     .assert_eq(&loaded.warnings.join("\n"));
     let both = r#"{ "tools": { "mcpServers": ["a"], "use": ["b"] } }"#;
-    expect![[r#"agents/r/agent.json:1: unknown key "mcpServers" in tools; known keys are use, allowed, aliases, autoApprove"#]]
+    expect![[r#"agents/r/agent.json:1: tools has "use" in two spellings; keep one"#]]
         .assert_eq(&Folder::with(&[("gantry.yaml", ""), ("agents/r/agent.json", both)]).refused());
 }
 
@@ -152,9 +150,9 @@ fn without_a_configuration_what_cannot_be_used_is_left_out() {
     ];
     let folder = Folder::with(&files);
     let loaded = folder.load();
-    let main = &loaded.config.main;
+    let main = loaded.config.main();
     assert_eq!(main.agents.keys().collect::<Vec<_>>(), ["bad", "good"]);
-    assert_eq!(main.agents["bad"].at.to_string(), "agents/bad.md:2", "the one that can be used has the name");
+    assert_eq!(uses(&main.agents["bad"].selection), ["Read"], "the one that can be used has the name");
     assert_eq!(main.mcp_servers.keys().collect::<Vec<_>>(), ["good"]);
     expect![[r#"
         tools/build/tool.json:1: left out: this tool needs the key "kind": mcp or builtin
@@ -163,7 +161,7 @@ fn without_a_configuration_what_cannot_be_used_is_left_out() {
         agents/broken.md:2:7: left out: not valid YAML: unclosed bracket '['
         agents/unset/agent.json:1: left out: description: ${NONE} is not set; set it in the environment or in .env, or write ${NONE:-default}"#]].assert_eq(&loaded.warnings.join("\n"));
     folder.write("gantry.yaml", "");
-    assert_eq!(folder.refused().lines().count(), 7, "{}", folder.refused());
+    assert_eq!(folder.refused().lines().count(), 6, "{}", folder.refused());
 }
 
 #[test]
@@ -207,7 +205,7 @@ fn all_problems_of_all_files_come_together() {
         in/agents/large.md: the file is larger than 1 MiB, which no configuration needs
         in/agents/twice/agent.json:1: the agent "twice" is already at in/gantry.yaml:2; keep one
         in/agents/twice.md:1: the agent "twice" is already at in/gantry.yaml:2; keep one
-        in/gantry.yaml:1: unknown key "nope"; known keys are workspace, server, defaults, queues, tools, mcpServers, restTools, openapiSpecs, agents, approvals, policies, code, web, git, search, store, projects
+        in/gantry.yaml:1: unknown key "nope"; known keys are server, queues, store, projects, workspace, defaults, tools, mcpServers, restTools, openapiSpecs, agents, approvals, policies, code, web, git, search
         in/tools/t/tool.json:1: this tool needs the key "kind": mcp or builtin"#]].assert_eq(&error.to_string());
 }
 
@@ -232,8 +230,11 @@ fn what_looks_like_an_agent_and_is_not_read_is_named() {
         std::os::unix::fs::symlink(from, folder.path("agents").join(to)).unwrap();
     }
     let loaded = folder.load();
-    assert_eq!(loaded.config.main.agents.keys().collect::<Vec<_>>(), ["by-link"]);
-    assert!(loaded.governing.contains(&folder.path("agents/text.md")), "what it leads to is fenced off too");
+    assert_eq!(loaded.config.main().agents.keys().collect::<Vec<_>>(), ["by-link"]);
+    assert!(
+        loaded.config_files.contains(&folder.path("agents/text.md")),
+        "what it leads to is fenced off too"
+    );
     expect![[r#"
         agents/.hidden.md: not read, because hidden files are not; rename it
         agents/folder.md: not read, because this is not a file; remove it
@@ -246,7 +247,7 @@ fn what_looks_like_an_agent_and_is_not_read_is_named() {
     let folder = Folder::with(&[("elsewhere/a.md", "---\n---\n")]);
     std::os::unix::fs::symlink("elsewhere", folder.path("agents")).unwrap();
     let loaded = folder.load();
-    assert!(loaded.config.main.agents.is_empty());
+    assert!(loaded.config.main().agents.is_empty());
     expect!["agents: not read, because a link to a folder is not followed; put the folder there"]
         .assert_eq(&loaded.warnings.join("\n"));
 }
@@ -259,7 +260,7 @@ fn too_many_files_are_refused() {
     }
     expect!["agents: there are more than 1000 agents here; move some away"].assert_eq(&folder.refused());
     fs::remove_file(folder.path("agents/a1000.md")).unwrap();
-    assert_eq!(folder.load().config.main.agents.len(), 1000);
+    assert_eq!(folder.load().config.main().agents.len(), 1000);
 }
 
 #[test]

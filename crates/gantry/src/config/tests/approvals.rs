@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use expect_test::{Expect, expect};
+use gantry_core::options::ByPattern;
+use gantry_core::policy::ApprovalRules;
 use gantry_core::tool::Effect;
 use gantry_runtime::options::{ApprovalOptions, Delivery};
 
-use super::{Folder, load, values, yaml};
-use crate::config::tree::Format;
-use crate::config::{Approvals, Gated, PerPattern};
+use super::{Folder, load, yaml};
+use crate::config::document::Format;
 
 #[track_caller]
 #[expect(clippy::needless_pass_by_value, reason = "an expectation is written at the call")]
@@ -20,27 +21,25 @@ fn refused(text: &str, expected: Expect) {
 }
 
 #[track_caller]
-fn approvals(text: &str) -> Approvals {
-    yaml(&format!("approvals: {{ {text} }}")).main.approvals
+fn approvals(text: &str) -> (ApprovalRules, ApprovalOptions) {
+    let project = yaml(&format!("approvals: {{ {text} }}")).main().clone();
+    (project.approval_rules, project.approvals)
 }
 
-fn names<T>(entries: &PerPattern<T>) -> Vec<&str> {
-    entries.iter().map(|(name, _)| name.value.as_str()).collect()
+fn names<T>(entries: &ByPattern<T>) -> Vec<&str> {
+    entries.iter().map(|(name, _)| name.as_str()).collect()
 }
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
 
 #[test]
 fn apr_1_a_file_that_says_nothing_asks_about_what_cannot_be_got_back() {
-    let found = yaml("").main.approvals;
-    assert_eq!(found.requires, Gated::None);
-    assert_eq!((found.effects.as_slice(), found.from_cost), ([Effect::Destructive].as_slice(), None));
-    assert!(found.tool_rules.is_empty() && found.approvers.is_empty() && found.tool_delays.is_empty());
-    assert!(found.effect_delays.is_empty() && found.costs.is_empty() && found.cost_delays.is_empty());
-    assert_eq!(found.default_delay, Duration::ZERO);
-    assert_eq!(found.options, ApprovalOptions::default(), "the table and the runtime have the same defaults");
-    assert_eq!(yaml("approvals:\n").main.approvals, found);
-    assert_eq!(approvals(""), found);
+    let found = yaml("").main().clone();
+    assert_eq!(found.approval_rules, ApprovalRules::unconfigured());
+    assert_eq!(found.approval_rules.effects, [Effect::Destructive]);
+    assert_eq!(found.approvals, ApprovalOptions::default());
+    assert_eq!(yaml("approvals:\n").main(), &found);
+    assert_eq!(approvals(""), (found.approval_rules, found.approvals));
 }
 
 #[test]
@@ -53,81 +52,69 @@ fn apr_1_every_key_is_read() {
          delivery: hold, holdMs: 6, maxPending: 8, \
          webhook: { url: 'https://h.example/x?y=1', secret: '0123456789abcdef', allowPrivate: [127.0.0.1, '10.0.0.0/8', '::1'] }",
     );
-    assert_eq!(found.effects, [Effect::Write, Effect::Read]);
-    assert_eq!(found.from_cost, Some(7));
-    assert_eq!(names(&found.tool_rules), ["a", "b*"]);
-    assert_eq!(found.tool_rules[1].1.value, "args.n > 1");
-    assert_eq!(found.approvers[0].1, ["ann", "person"]);
-    assert_eq!(found.approvers[1].1, ["Ben B."]);
-    assert_eq!(found.default_delay, MS(1));
-    assert_eq!((names(&found.tool_delays), found.tool_delays[1].1), (vec!["a", "b"], Duration::ZERO));
-    assert_eq!(found.effect_delays, [(Effect::Destructive, MS(3))]);
-    assert_eq!((names(&found.costs), found.costs[0].1, found.costs[1].1), (vec!["a", "b"], 4, 0));
-    assert_eq!(found.cost_delays, [(1, MS(5))]);
-    let options = &found.options;
-    assert_eq!((options.timeout, options.auto_reject), (MS(5000), false));
-    assert_eq!((options.delivery, options.hold, options.max_pending), (Delivery::Hold, MS(6), 8));
+    let (rules, options) = found;
+    assert_eq!(rules.effects, [Effect::Write, Effect::Read]);
+    assert_eq!(rules.approval_cost, 7);
+    assert_eq!(names(&rules.tools), ["a", "b*"]);
+    assert_eq!(rules.approvers[0].1, ["ann".into(), "person".into()]);
+    assert_eq!(rules.approvers[1].1, ["Ben B.".into()]);
+    assert_eq!(rules.default_delay, MS(1));
+    assert_eq!((names(&rules.tool_delays), rules.tool_delays[1].1), (vec!["a", "b"], Duration::ZERO));
+    assert!(rules.effect_delays.contains(&(Effect::Destructive, MS(3))));
+    assert_eq!((names(&rules.costs), rules.costs[0].1, rules.costs[1].1), (vec!["a", "b"], 4, 0));
+    assert_eq!(rules.cost_delays, [(1, MS(5)), (9, MS(0))]);
+    assert_eq!((options.timeout(), options.auto_reject), (MS(5000), false));
+    assert_eq!((options.delivery, options.hold.get(), options.max_pending.get()), (Delivery::Hold, MS(6), 8));
     let webhook = options.webhook.as_ref().unwrap();
     assert_eq!((&*webhook.url, webhook.secret.expose()), ("https://h.example/x?y=1", "0123456789abcdef"));
-    let ranges: Vec<&str> = webhook.allow_private.iter().map(|range| &**range).collect();
+    let ranges: Vec<String> = webhook.allow_private.iter().map(ToString::to_string).collect();
     assert_eq!(ranges, ["127.0.0.1/32", "10.0.0.0/8", "::1/128"]);
-    assert!(!format!("{found:?}").contains("0123456789abcdef"), "a secret is not shown");
+    assert!(!format!("{options:?}").contains("0123456789abcdef"), "a secret is not shown");
 }
 
 #[test]
-fn the_three_formats_keep_the_order_of_patterns() {
+fn the_three_formats_keep_the_order_of_patterns_and_names_come_first() {
     let yaml = "approvals:\n  toolRules:\n    z*: always\n    a: never\n    '*': always\n";
     let json = r#"{ "approvals": { "toolRules": { "z*": "always", "a": "never", "*": "always" } } }"#;
     let toml = "[approvals.toolRules]\n\"z*\" = 'always'\na = 'never'\n\"*\" = 'always'\n";
     for (format, text) in [(Format::Yaml, yaml), (Format::Json, json), (Format::Toml, toml)] {
         let config = load(format, text).unwrap_or_else(|error| panic!("{error}"));
-        assert_eq!(names(&config.main.approvals.tool_rules), ["z*", "a", "*"], "{text}");
+        assert_eq!(names(&config.main().approval_rules.tools), ["a", "z*", "*"], "{text}");
     }
-    let config = load(Format::Yaml, yaml).unwrap();
-    let lines: Vec<_> =
-        config.main.approvals.tool_rules.iter().map(|(name, rule)| (name.at.line, rule.at.line)).collect();
-    assert_eq!(lines, [(3, 3), (4, 4), (5, 5)]);
 }
 
 #[test]
 fn zero_is_the_default_of_limits_and_no_delay() {
-    let found = approvals(
+    let (rules, options) = approvals(
         "approvalTimeoutMs: 0, holdMs: 0, maxPending: 0, defaultDelayMs: 0, requiresApprovalCost: 0, \
          requiresApprovalEffects: []",
     );
-    assert_eq!(found.options, ApprovalOptions::default());
-    assert_eq!((found.default_delay, found.from_cost), (Duration::ZERO, None));
-    assert!(found.effects.is_empty(), "an empty list switches it off");
+    assert_eq!(options, ApprovalOptions::default());
+    assert_eq!((rules.default_delay, rules.approval_cost), (Duration::ZERO, 0));
+    assert!(rules.effects.is_empty(), "an empty list switches it off");
 }
 
 #[test]
-fn apr_1_a_person_has_at_least_a_second() {
+fn apr_1_an_approver_has_at_least_a_second() {
     for (written, timeout) in
         [(1_u64, 1000), (999, 1000), (1000, 1000), (1001, 1001), (2_592_000_000, 2_592_000_000)]
     {
-        assert_eq!(
-            approvals(&format!("approvalTimeoutMs: {written}")).options.timeout,
-            MS(timeout),
-            "{written}"
-        );
+        assert_eq!(approvals(&format!("approvalTimeoutMs: {written}")).1.timeout(), MS(timeout), "{written}");
     }
 }
 
 #[test]
 fn variables_reach_every_value() {
-    let found = approvals(
+    let (rules, options) = approvals(
         "approvalTimeoutMs: '${T:-4000}', autoRejectOnTimeout: '${F:-false}', delivery: '${D:-form}', \
          requiresApprovalEffects: ['${E:-write}'], toolSpecificDelays: { a: '${MS}' }, toolRules: { a: '${R:-never}' }, \
          approvers: { a: ['${N:-ann}'] }, webhook: { url: 'http://h/', secret: '${S:-0123456789abcdef}' }",
     );
-    assert_eq!((found.options.timeout, found.options.auto_reject), (MS(4000), false));
-    assert_eq!(
-        (found.options.delivery, found.effects.as_slice()),
-        (Delivery::Form, [Effect::Write].as_slice())
-    );
-    assert_eq!((found.tool_delays[0].1, found.tool_rules[0].1.value.as_str()), (MS(250), "never"));
-    assert_eq!(found.approvers[0].1, ["ann"]);
-    assert_eq!(found.options.webhook.unwrap().secret.expose(), "0123456789abcdef");
+    assert_eq!((options.timeout(), options.auto_reject), (MS(4000), false));
+    assert_eq!((options.delivery, rules.effects.as_slice()), (Delivery::Form, [Effect::Write].as_slice()));
+    assert_eq!((rules.tool_delays[0].1, &rules.approvers[0].1), (MS(250), &vec!["ann".into()]));
+    assert!(matches!(rules.tools[0].1, gantry_core::policy::ToolRule::Never));
+    assert_eq!(options.webhook.unwrap().secret.expose(), "0123456789abcdef");
 }
 
 #[test]
@@ -139,13 +126,13 @@ fn wrong_values_are_refused_with_key_and_line() {
          effectDelays: { wriet: 1, read: -1 }\n  estimatedCosts: { a: many }\n  costDelays: [{ from: 0 }, 5]\n  \
          delivery: mail\n  holdMs: 86400001\n  maxPending: 100001\n  webhook: {}\n  approvalTimeout: 5\n",
         expect![[r#"
-            gantry.yaml:2: approvals.requiresApprovalEffects must be a list, each read or write or destructive, found "destructive"
+            gantry.yaml:2: approvals.requiresApprovalEffects must be a list, such as [a, b], or [] for none, found text
             gantry.yaml:3: approvals.requiresApprovalCost must be a whole number, found -1
             gantry.yaml:5: approvals.toolRules.a must be always, never or a condition in CEL, found true
             gantry.yaml:6: approvals.toolRules.b must be always, never or a condition in CEL, found " "
-            gantry.yaml:7: "c d" in approvals.toolRules must be the name of a tool
-            gantry.yaml:9: approvals.approvers.a must be a list of at least 1, each the name of a key, or person, found "ann"
-            gantry.yaml:10: approvals.approvers.b must be a list of at least 1, each the name of a key, or person, found 0
+            gantry.yaml:7: "c d" in approvals.toolRules must be the name of a tool or a glob
+            gantry.yaml:9: approvals.approvers.a must be a list, such as [a, b], or [] for none, found text
+            gantry.yaml:10: approvals.approvers.b needs at least one item; an empty list has no meaning here
             gantry.yaml:11: approvals.approvers.c[0] must be the name of a key, or person, found " x"
             gantry.yaml:11: approvals.approvers.c[1] must be the name of a key, or person, found ""
             gantry.yaml:12: approvals.approvalTimeoutMs must be a whole number of milliseconds, found "soon"
@@ -153,12 +140,12 @@ fn wrong_values_are_refused_with_key_and_line() {
             gantry.yaml:14: approvals.defaultDelayMs must be a whole number of milliseconds, found -1
             gantry.yaml:15: approvals.toolSpecificDelays.a must be a whole number of milliseconds, found -5
             gantry.yaml:15: approvals.toolSpecificDelays.b must be a whole number of milliseconds, found 1.5
-            gantry.yaml:16: unknown key "wriet" in approvals.effectDelays; did you mean "write"?
             gantry.yaml:16: approvals.effectDelays.read must be a whole number of milliseconds, found -1
+            gantry.yaml:16: unknown key "wriet" in approvals.effectDelays; did you mean "write"?
             gantry.yaml:17: approvals.estimatedCosts.a must be a whole number, found "many"
             gantry.yaml:18: approvals.costDelays[0].from must be a whole number, at least 1, found 0
             gantry.yaml:18: approvals.costDelays[0] needs the key "delayMs"
-            gantry.yaml:18: approvals.costDelays[1] must be a group of keys, found 5
+            gantry.yaml:18: approvals.costDelays[1] must be a group of keys, found a number
             gantry.yaml:19: approvals.delivery must be auto or tasks or url or form or hold or pending, found "mail"
             gantry.yaml:20: approvals.holdMs must be a whole number of milliseconds, at most 86400000, found 86400001
             gantry.yaml:21: approvals.maxPending must be a whole number, at most 100000, found 100001
@@ -171,9 +158,9 @@ fn wrong_values_are_refused_with_key_and_line() {
          toolRules: [a]\n  webhook:\n",
         expect![[r#"
             gantry.yaml:2: approvals.requiresApprovalEffects[1] must be read or write or destructive, found "delete"
-            gantry.yaml:2: approvals.requiresApprovalEffects[2] must be read or write or destructive, found 5
+            gantry.yaml:2: approvals.requiresApprovalEffects[2] must be text, found 5
             gantry.yaml:3: approvals.approvalTimeoutMs must be a whole number of milliseconds, at most 2592000000, found 2592000001
-            gantry.yaml:4: approvals.costDelays must be a list of groups of keys ([] for none), found 5
+            gantry.yaml:4: approvals.costDelays must be a list, such as [a, b], or [] for none, found a number
             gantry.yaml:5: approvals.toolRules must be a group of keys, found a list
             gantry.yaml:6: approvals.webhook needs the key "url"
             gantry.yaml:6: approvals.webhook needs the key "secret""#]],
@@ -185,7 +172,7 @@ fn secrets_and_addresses_of_webhooks_are_not_shown() {
     refused(
         "approvals:\n  webhook: { url: 'https://user:hunter2@h/', secret: hunter2, allowPrivate: ['*', '10.0.0.0/33', '1.2.3.4/', '::1/129', 'h'] }\n",
         expect![[r#"
-            gantry.yaml:2: approvals.webhook.url must be an http:// or https:// address without user and password, such as https://hooks.example.com/gantry
+            gantry.yaml:2: approvals.webhook.url must be an http:// or https:// address without user and password, such as https://example.com/path
             gantry.yaml:2: approvals.webhook.secret must be text of at least 16 characters
             gantry.yaml:2: approvals.webhook.allowPrivate[0] must be an IP address or a range of them, such as 127.0.0.1/32, found "*"
             gantry.yaml:2: approvals.webhook.allowPrivate[1] must be an IP address or a range of them, such as 127.0.0.1/32, found "10.0.0.0/33"
@@ -196,7 +183,7 @@ fn secrets_and_addresses_of_webhooks_are_not_shown() {
     refused(
         "approvals:\n  webhook:\n    url: ftp://hunter2/\n    secret: '${SECRET}'\n",
         expect![[r#"
-            gantry.yaml:3: approvals.webhook.url must be an http:// or https:// address without user and password, such as https://hooks.example.com/gantry
+            gantry.yaml:3: approvals.webhook.url must be an http:// or https:// address without user and password, such as https://example.com/path
             gantry.yaml:4: approvals.webhook.secret must be text of at least 16 characters"#]],
     );
 }
@@ -207,13 +194,14 @@ fn apr_1_a_project_has_approvals_of_its_own_and_inherits_none() {
         "approvals: { requiresApprovalTools: all, approvalTimeoutMs: 5000, defaultDelayMs: 9 }\n\
          projects:\n  bare: { workspace: . }\n  full: { workspace: ., approvals: { approvalTimeoutMs: 7000, toolRules: { x: never } } }\n",
     );
-    assert_eq!(config.projects["bare"].approvals, yaml("").main.approvals);
-    let full = &config.projects["full"].approvals;
+    let (bare, full) = (&config.projects["bare"], &config.projects["full"]);
     assert_eq!(
-        (full.options.timeout, &full.requires, full.default_delay),
-        (MS(7000), &Gated::None, Duration::ZERO)
+        (&bare.approval_rules, &bare.approvals),
+        (&yaml("").main().approval_rules, &yaml("").main().approvals)
     );
-    assert_eq!(names(&full.tool_rules), ["x"]);
+    assert_eq!((full.approvals.timeout(), full.approval_rules.default_delay), (MS(7000), Duration::ZERO));
+    assert!(full.approval_rules.requires_approval.is_empty());
+    assert_eq!(names(&full.approval_rules.tools), ["x"]);
     refused(
         "projects:\n  p:\n    workspace: .\n    approvals: { defaultDelayMs: -1, requiresAprovalTools: all }\n",
         expect![[r#"
@@ -240,11 +228,11 @@ fn projects_that_miss_the_approvals_of_the_file_are_named() {
 #[test]
 fn apr_1_a_rule_names_who_may_approve() {
     let config = yaml("policies: [{ name: p, tools: [a], decide: ask, approvers: [ann, person] }]");
-    assert_eq!(values(&config.main.policies[0].approvers), ["ann", "person"]);
+    assert_eq!(config.main().policies[0].approvers, ["ann", "person"]);
     refused(
         "policies:\n  - { name: p, tools: [a], decide: ask, approvers: [] }\n  - { name: q, tools: [a], decide: ask, approvers: ann }\n",
         expect![[r#"
-            gantry.yaml:2: policies[0].approvers must be a list of at least 1, each the name of a key, or person, found 0
-            gantry.yaml:3: policies[1].approvers must be a list of at least 1, each the name of a key, or person, found "ann""#]],
+            gantry.yaml:2: policies[0].approvers needs at least one item; an empty list has no meaning here
+            gantry.yaml:3: policies[1].approvers must be a list, such as [a, b], or [] for none, found text"#]],
     );
 }

@@ -4,8 +4,9 @@ use proptest::prelude::{ProptestConfig, Strategy, any, proptest};
 use proptest::sample::select;
 
 use super::load;
-use crate::config::tree::Format;
-use crate::config::{find, front_matter};
+use crate::config::definition_files::front_matter;
+use crate::config::document::Format;
+use crate::config::find;
 
 #[track_caller]
 fn refused(format: Format, text: &str) -> String {
@@ -155,7 +156,7 @@ proptest! {
         for format in [Format::Yaml, Format::Json, Format::Toml] {
             load(format, &text).err();
         }
-        crate::config::env::parse_dotenv(&text).err();
+        crate::config::dotenv::parse_dotenv(&text).err();
     }
 
     #[test]
@@ -170,6 +171,6 @@ proptest! {
         for format in [Format::Yaml, Format::Json, Format::Toml] {
             load(format, &text).err();
         }
-        crate::config::env::parse_dotenv(&text).err();
+        crate::config::dotenv::parse_dotenv(&text).err();
     }
 }

@@ -8,20 +8,21 @@ use gantry_provider::options::Secret;
 use gantry_upstream::options::{DisabledReason, ServerOptions};
 
 use super::{Folder, load, values, yaml};
-use crate::config::tree::Format;
-use crate::config::{Builtin, BuiltinPolicy, McpServer};
+use crate::config::document::Format;
+use crate::config::{Builtin, McpServer};
+use gantry_tools::options::{BuiltinPolicy, ShellPolicy};
 
 #[track_caller]
 fn server(entry: &str) -> McpServer {
     let text = format!("queues: {{ disk: {{ concurrent: 1 }} }}\ntools: {{ x: {{ kind: mcp, {entry} }} }}");
-    yaml(&text).main.mcp_servers["x"].clone()
+    yaml(&text).main().mcp_servers["x"].clone()
 }
 
 #[track_caller]
 fn builtin(entry: &str) -> Builtin {
     let text =
         format!("queues: {{ disk: {{ concurrent: 1 }} }}\ntools: {{ x: {{ kind: builtin, {entry} }} }}");
-    yaml(&text).main.tools.builtin["x"].clone()
+    yaml(&text).main().builtin["x"].clone()
 }
 
 #[track_caller]
@@ -36,8 +37,8 @@ fn refused(text: &str, expected: Expect) {
 /// Where file tools work.
 pub(super) fn paths(builtin: &Builtin) -> &[std::path::PathBuf] {
     match &builtin.policy {
-        BuiltinPolicy::FsRead(paths) | BuiltinPolicy::FsWrite(paths) => paths,
-        BuiltinPolicy::ShellExec { .. } => panic!("no file tools: {builtin:?}"),
+        BuiltinPolicy::FsRead(policy) | BuiltinPolicy::FsWrite(policy) => &policy.allowed_paths,
+        BuiltinPolicy::ShellExec(_) => panic!("no file tools: {builtin:?}"),
     }
 }
 
@@ -48,14 +49,14 @@ fn an_entry_of_kind_mcp_is_one_more_server() {
          env: { A: '${SECRET}' }, timeouts: { startupMs: 9, requestMs: 7 }, exposedTools: ['a*'], queue: disk, cache: 5, \
          healthCheck: { kind: jsonrpc, intervalMs: 11, timeoutMs: 13 }, prefix: false",
     );
-    let ServerOptions { command, args, env, cwd, replicas, .. } = &*found.options;
+    let ServerOptions { command, args, env, cwd, replicas, .. } = &found.options;
     assert_eq!((command.as_deref(), *replicas, env["A"].expose()), (Some("node"), 1, "hunter2"));
     assert_eq!(args, &["/home/project/s/x.js", "-v", "../y"].map(Secret::from));
     assert_eq!(cwd.as_deref(), Some(Path::new("/home/project/sub")));
     assert_eq!(found.options.startup_timeout, Duration::from_millis(9));
-    assert_eq!(found.source.request_timeout, Some(Duration::from_millis(7)));
-    assert_eq!(values(found.source.allowed.as_deref().unwrap()), ["a*"]);
-    assert_eq!(found.source.queue.as_deref(), Some("disk"));
+    assert_eq!(found.tools.timeout.some(), Some(Duration::from_millis(7)));
+    assert_eq!(values(found.tools.allowed.as_deref().unwrap()), ["a*"]);
+    assert_eq!(found.tools.queue.as_deref(), Some("disk"));
     assert_eq!(found.options.health_check.interval, Duration::from_millis(11));
     assert!(!found.options.prefix && found.off.is_none());
 }
@@ -64,7 +65,7 @@ fn an_entry_of_kind_mcp_is_one_more_server() {
 fn an_entry_means_what_the_same_server_means() {
     let one = server("command: x, toolsAllowed: [a], requestTimeoutMs: 5");
     let other = yaml("\nmcpServers: { x: { command: x, toolsAllowed: [a], requestTimeoutMs: 5 } }");
-    assert_eq!(one, other.main.mcp_servers["x"]);
+    assert_eq!(one, other.main().mcp_servers["x"]);
 }
 
 #[test]
@@ -95,19 +96,19 @@ fn an_entry_of_kind_builtin_is_tools_on_a_part_of_the_workspace() {
     assert!(matches!(found.policy, BuiltinPolicy::FsWrite(_)));
     let paths = ["/home/project/docs", "/home/project/notes/a.txt", "/home/project/abs", "/home/project"];
     assert_eq!(super::catalogue::paths(&found), paths.map(std::path::PathBuf::from));
-    assert_eq!(values(found.source.allowed.as_deref().unwrap()), ["read_*"]);
-    assert_eq!(found.source.request_timeout, Some(Duration::from_millis(7)));
-    assert_eq!((found.source.queue.as_deref(), found.source.enabled), (Some("disk"), true));
+    assert_eq!(values(found.options.allowed.as_deref().unwrap()), ["read_*"]);
+    assert_eq!(found.options.timeout.some(), Some(Duration::from_millis(7)));
+    assert_eq!((found.options.queue.as_deref(), found.options.enabled), (Some("disk"), true));
     let bare = builtin("builtinPolicy: { name: fs_read }");
-    assert_eq!(bare.policy, BuiltinPolicy::FsRead(vec!["/home/project".into()]));
-    assert_eq!(bare.source.allowed, None);
+    assert_eq!(super::catalogue::paths(&bare), [Path::new("/home/project")]);
+    assert_eq!(bare.options.allowed, None);
 }
 
 #[test]
 fn what_a_policy_and_permissions_of_other_programs_say_holds() {
     let found =
         builtin("builtinPolicy: { name: fs_read, timeout: 7 }, permissions: { allowedPaths: [docs] }");
-    assert_eq!(found.source.request_timeout, Some(Duration::from_millis(7)));
+    assert_eq!(found.options.timeout.some(), Some(Duration::from_millis(7)));
     assert_eq!(paths(&found), [Path::new("/home/project/docs")]);
     let same = "builtinPolicy: { name: fs_read, allowedPaths: [a, b] }, permissions: { filesystem: true, network: false, \
                 allowedPaths: [b, a] }";
@@ -120,15 +121,13 @@ fn what_a_policy_and_permissions_of_other_programs_say_holds() {
          e: { kind: builtin, builtinPolicy: { name: fs_read, timeout: 1 }, requestTimeoutMs: 1, timeouts: { requestMs: 1 } }\n  \
          f: { kind: builtin, builtinPolicy: { name: fs_read }, permissions: none }\n",
         expect![[r#"
-            gantry.yaml:2: tools.a.permissions.filesystem: "none" takes nothing away from these tools; write what they may touch into "allowedPaths", "fs_read" into "builtinPolicy.name" if they shall only read, or switch them off with "enabled"
-            gantry.yaml:3: tools.b.permissions.filesystem: false takes nothing away from these tools; write what they may touch into "allowedPaths", "fs_read" into "builtinPolicy.name" if they shall only read, or switch them off with "enabled"
-            gantry.yaml:3: unknown key "read" in tools.b.permissions; known keys are allowedPaths
+            gantry.yaml:2: tools.a.permissions.filesystem takes nothing away from these tools unless it is true; write what they may touch into "allowedPaths", "fs_read" into "builtinPolicy.name" if they shall only read, or switch them off with "enabled"
+            gantry.yaml:3: unknown key "read" in tools.b.permissions; known keys are allowedPaths, filesystem
+            gantry.yaml:3: tools.b.permissions.filesystem takes nothing away from these tools unless it is true; write what they may touch into "allowedPaths", "fs_read" into "builtinPolicy.name" if they shall only read, or switch them off with "enabled"
             gantry.yaml:4: tools.c has "builtinPolicy.allowedPaths" and another "permissions.allowedPaths"; keep one
             gantry.yaml:5: tools.d.permissions.allowedPaths[0]: "../b" is outside of the workspace /home/project; name a path in it, without ".."
-            gantry.yaml:6: tools.e has "timeouts.requestMs" and "requestTimeoutMs"; keep one
-            gantry.yaml:6: tools.e has "builtinPolicy.timeout" and "requestTimeoutMs"; keep one
-            gantry.yaml:6: tools.e has "builtinPolicy.timeout" and "timeouts.requestMs"; keep one
-            gantry.yaml:7: tools.f.permissions must be a group of keys, found "none""#]],
+            gantry.yaml:6: tools.e has "timeouts.requestMs" and "builtinPolicy.timeout"; keep one
+            gantry.yaml:7: tools.f.permissions must be a group of keys, found text"#]],
     );
 }
 
@@ -146,21 +145,22 @@ fn a_shell_has_commands_and_the_others_have_paths() {
         ),
     ]);
     let loaded = folder.load();
-    let policies: Vec<_> = loaded.config.main.tools.builtin.values().map(|it| it.policy.clone()).collect();
-    let shell = |commands: &[&str]| BuiltinPolicy::ShellExec {
-        commands: commands.iter().map(ToString::to_string).collect(),
+    let policies: Vec<_> = loaded.config.main().builtin.values().map(|it| it.policy.clone()).collect();
+    let shell = |commands: &[&str], timeout| {
+        let allowed_commands = commands.iter().map(ToString::to_string).collect();
+        BuiltinPolicy::ShellExec(ShellPolicy { allowed_commands, timeout })
     };
-    assert_eq!(policies, [shell(&["git"]), shell(&["ls", "/bin/cat"])]);
+    assert_eq!(policies, [shell(&["git"], None), shell(&["ls", "/bin/cat"], Some(Duration::from_millis(5)))]);
     refused(
         "tools:\n  a: { kind: builtin, builtinPolicy: { name: shell_exec } }\n  \
          b: { kind: builtin, builtinPolicy: { name: shell_exec, allowedCommands: [ls], allowedPaths: [a] } }\n  \
          c: { kind: builtin, builtinPolicy: { name: fs_read, allowedCommands: [ls] } }\n  \
          d: { kind: builtin, builtinPolicy: { name: shell_exec, allowedCommands: [] } }\n",
         expect![[r#"
-            gantry.yaml:2: tools.a.builtinPolicy needs the key "allowedCommands": name the commands that may be run
-            gantry.yaml:3: tools.b.builtinPolicy.allowedPaths is for fs_read and fs_write; remove it
-            gantry.yaml:4: tools.c.builtinPolicy.allowedCommands is for shell_exec; remove it
-            gantry.yaml:5: tools.d.builtinPolicy.allowedCommands must be a list of at least 1, each text that is not empty, found 0"#]],
+            gantry.yaml:2: tools.a.builtinPolicy needs the key "allowedCommands"
+            gantry.yaml:3: unknown key "allowedPaths" in tools.b.builtinPolicy; known keys are allowedCommands, timeout
+            gantry.yaml:4: unknown key "allowedCommands" in tools.c.builtinPolicy; known keys are allowedPaths, timeout
+            gantry.yaml:5: tools.d.builtinPolicy.allowedCommands needs at least one item; an empty list has no meaning here"#]],
     );
 }
 
@@ -184,7 +184,7 @@ fn allowed_paths_start_at_the_workspace_and_stay_in_it() {
     let config = yaml(
         "tools: { x: { kind: builtin, builtinPolicy: { name: fs_read, allowedPaths: [a, /home/other/b] } } }\nworkspace: ../other\n",
     );
-    let paths = paths(&config.main.tools.builtin["x"]);
+    let paths = paths(&config.main().builtin["x"]);
     assert_eq!(
         paths,
         &["/home/project/../other/a", "/home/project/../other/b"].map(std::path::PathBuf::from)
@@ -199,9 +199,9 @@ fn allowed_paths_start_at_the_workspace_and_stay_in_it() {
             gantry.yaml:8: tools.x.builtinPolicy.allowedPaths[1]: "a/../b" is outside of the workspace /home/project; name a path in it, without ".."
             gantry.yaml:9: tools.x.builtinPolicy.allowedPaths[2]: "/etc" is outside of the workspace /home/project; name a path in it, without ".."
             gantry.yaml:10: tools.x.builtinPolicy.allowedPaths[3]: "${SECRET}/.." is outside of the workspace /home/project; name a path in it, without ".."
-            gantry.yaml:11: tools.x.builtinPolicy.allowedPaths[4] must be a path in the workspace, found ""
+            gantry.yaml:11: tools.x.builtinPolicy.allowedPaths[4] must be a path, found ""
             gantry.yaml:15: projects.p.tools.y.builtinPolicy.allowedPaths[0]: "/home/project" is outside of the workspace /srv/p; name a path in it, without ".."
-            gantry.yaml:16: projects.q.tools.y.builtinPolicy.allowedPaths must be a list of at least 1, each a path in the workspace, found 0"#]],
+            gantry.yaml:16: projects.q.tools.y.builtinPolicy.allowedPaths needs at least one item; an empty list has no meaning here"#]],
     );
 }
 
@@ -224,29 +224,25 @@ fn a_bad_entry_is_refused_in_the_words_it_was_written_in() {
             gantry.yaml:3: tools.empty needs the key "kind": mcp or builtin
             gantry.yaml:4: tools.odd.kind must be mcp or builtin, found "rest"
             gantry.yaml:5: tools.unset.kind: ${NONE} is not set; set it in the environment or in .env, or write ${NONE:-default}
-            gantry.yaml:6: tools.noway needs "command", the program to start, or "endpoint", where it listens
+            gantry.yaml:6: tools.noway needs "command", the program to start, or "url", where it listens
             gantry.yaml:7: tools.both has both a command and an address; keep one, or make it two servers
             gantry.yaml:8: tools.bad.endpoint must be a ws:// or wss:// address without user and password, such as wss://mcp.example.com/ws
-            gantry.yaml:9: tools.lone needs the key "endpoint"
-            gantry.yaml:10: tools.typ.transport must be stdio or process or http or streamable-http or streamableHttp or sse or ws or websocket or tcp, found "grpc"
+            gantry.yaml:9: tools.lone needs the key "url"
+            gantry.yaml:10: tools.typ.transport must be process or stdio or http or streamable-http or streamableHttp or sse or websocket or ws or tcp, found "grpc"
             gantry.yaml:11: tools.named.id must be "named", found "other"
-            gantry.yaml:12: "tools.old.type" is called "transport" here; rename it
-            gantry.yaml:12: "tools.old.url" is called "endpoint" here; rename it
-            gantry.yaml:12: tools.old needs "command", the program to start, or "endpoint", where it listens
-            gantry.yaml:13: tools.twice has "exposedTools" and "toolsAllowed"; keep one
+            gantry.yaml:13: tools.twice has "toolsAllowed" in two spellings; keep one
             gantry.yaml:13: tools.twice has "timeouts.requestMs" and "requestTimeoutMs"; keep one
             gantry.yaml:13: tools.twice has "timeouts.startupMs" and "startupTimeoutMs"; keep one
-            gantry.yaml:14: tools.mixed.builtinPolicy is for kind builtin; remove it
-            gantry.yaml:15: tools.mixed2.command is for kind mcp; remove it
+            gantry.yaml:14: unknown key "builtinPolicy" in tools.mixed; known keys are description, type, command, args, env, cwd, replicas, url, urls, address, headers, disabled, startupTimeoutMs, healthCheck, protocol, prefix, traceMCP, elicitation, sampling, roots, enabled, toolsAllowed, toolsDenied, queue, cache, requestTimeoutMs, toolsCache, toolsQueue, toolsTimeout, id, …
+            gantry.yaml:15: unknown key "command" in tools.mixed2; known keys are enabled, toolsAllowed, toolsDenied, queue, cache, requestTimeoutMs, toolsCache, toolsQueue, toolsTimeout, id, displayName, description, builtinPolicy, timeouts, permissions
             gantry.yaml:16: tools.nopolicy needs the key "builtinPolicy"
             gantry.yaml:17: tools.shell.builtinPolicy.name must be fs_read or fs_write or shell_exec, found "fs_exec"
-            gantry.yaml:17: tools.shell.builtinPolicy.allowedCommands is for shell_exec; remove it
             gantry.yaml:18: "agent" in tools is a name of Gantry's own; choose another
             gantry.yaml:19: "a!" in tools must be a name of 1 to 64 letters, digits, spaces and _ - . / @
-            gantry.yaml:20: unknown key "comand" in tools.near; did you mean "command"?
             gantry.yaml:20: tools.near.timeouts.requestMs must be a whole number of milliseconds, found -1
+            gantry.yaml:20: unknown key "comand" in tools.near; did you mean "command"?
             gantry.yaml:20: tools.near.queue: unknown queue "disc"; no queue is configured; add it under "queues"
-            gantry.yaml:21: tools.text must be a group of keys, found "x"
+            gantry.yaml:21: tools.text must be a group of keys, found text
             gantry.yaml:22: tools.workspace.kind must be builtin, found "mcp""#]],
     );
 }
@@ -276,11 +272,11 @@ fn an_id_is_defined_once() {
 fn a_variable_that_is_not_set_switches_off_its_server_only() {
     let config =
         yaml("tools: { x: { kind: mcp, command: x, env: { A: '${NONE}' } }, y: { kind: mcp, command: x } }");
-    let Some(DisabledReason::Unusable(reason)) = &config.main.mcp_servers["x"].off else {
+    let Some(DisabledReason::Unusable(reason)) = &config.main().mcp_servers["x"].off else {
         panic!("it is on")
     };
     assert!(reason.starts_with("gantry.yaml:1: tools.x.env.A: ${NONE} is not set"), "{reason}");
-    assert!(config.main.mcp_servers["y"].off.is_none());
+    assert!(config.main().mcp_servers["y"].off.is_none());
 }
 
 const TOOL: &str = r#"{
@@ -312,20 +308,18 @@ fn an_entry_may_have_a_file() {
         ("tools/a!/tool.json", "{}"),
     ]);
     let loaded = folder.load();
-    let main = &loaded.config.main;
+    let main = loaded.config.main();
     let search = &main.mcp_servers["search"];
-    assert_eq!(search.at.to_string(), "tools/search/tool.json:1");
     assert_eq!(search.options.startup_timeout, Duration::from_secs(20));
     assert_eq!(search.options.args, [Secret::from(folder.path("servers/search.js").display().to_string())]);
     let Some(DisabledReason::Unusable(reason)) = &search.off else { panic!("it is on") };
     assert!(reason.starts_with("tools/search/tool.json:9: env.TOKEN: ${NONE}"), "{reason}");
-    assert_eq!(paths(&main.tools.builtin["files"]), [folder.path("w/docs")]);
-    assert_eq!((main.mcp_servers.len(), main.tools.builtin.len()), (1, 1));
+    assert_eq!(paths(&main.builtin["files"]), [folder.path("w/docs")]);
+    assert_eq!((main.mcp_servers.len(), main.builtin.len()), (1, 1));
     expect![[r#"
         tools/a!/tool.json: not read, because the name of its folder is not a name of 1 to 64 letters, digits, spaces and _ - . / @; rename it
-        tools/search/tool.json:10: permissions has no effect: nothing is restricted by it; a server can do what the user can who runs Gantry
-        tools/search/tool.json:12: healthCheck.path has no effect in this version
-        tools/search/tool.json:12: healthCheck.kind: "http" is not available in this version of Gantry; it is asked over the connection (jsonrpc)"#]].assert_eq(&loaded.warnings.join("\n"));
+        tools/search/tool.json:10: permissions has no effect; nothing is restricted by it; a server can do what the user can who runs Gantry
+        tools/search/tool.json:12: healthCheck.kind has no effect; it is asked over the connection (jsonrpc)"#]].assert_eq(&loaded.warnings.join("\n"));
 }
 
 #[test]
@@ -345,7 +339,6 @@ fn a_bad_file_is_refused_at_its_line() {
         ),
     ]);
     expect![[r#"
-        tools/a/tool.json:1: this tool needs "command", the program to start, or "endpoint", where it listens
         tools/a/tool.json:3: unknown key "comand"; did you mean "command"?
         tools/b/tool.json:1: this tool needs the key "kind": mcp or builtin
         tools/c/tool.json:1: id must be "c", found "d"

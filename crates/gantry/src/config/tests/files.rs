@@ -6,7 +6,7 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 
 use super::{Folder, refused};
-use crate::config::env::{BadLine, parse_dotenv};
+use crate::config::dotenv::{BadLine, parse_dotenv};
 use crate::config::{Config, FixedEnv, Source};
 
 #[test]
@@ -15,9 +15,8 @@ fn no_file_means_defaults() {
     let loaded = folder.load();
     assert_eq!(loaded.file, None);
     assert_eq!(loaded.data, folder.path(".gantry"));
-    assert_eq!(loaded.config.main.workspace, folder.0.path());
-    assert_eq!(loaded.config.store.path, folder.path(".gantry/gantry.db"));
-    assert_eq!(loaded.config.main.workspace_at, None);
+    assert_eq!(loaded.config.main().places.workspace, folder.0.path());
+    assert_eq!(loaded.config.store, folder.path(".gantry/gantry.db"));
 }
 
 #[test]
@@ -46,7 +45,7 @@ fn the_flag_wins_over_the_variable_and_the_variable_over_the_folder() {
     let loaded = Config::load(&folder.source(), &env).unwrap();
     assert_eq!(loaded.file, Some(folder.path("c/env.toml")));
     assert_eq!(loaded.data, folder.path("c/.gantry"));
-    assert_eq!(loaded.config.main.workspace, folder.path("c"));
+    assert_eq!(loaded.config.main().places.workspace, folder.path("c"));
     let source = Source { config: Some("b/flag.json".into()), ..folder.source() };
     assert_eq!(Config::load(&source, &env).unwrap().file, Some(folder.path("b/flag.json")));
     let empty = FixedEnv::from([("GANTRY_CONFIG", "")]);
@@ -90,12 +89,12 @@ fn a_socket_that_holds_the_place_of_a_configuration_is_none() {
     assert_eq!(folder.load().file, None);
     folder.write("gantry.json", r#"{ "agents": { "a": {} } }"#);
     let loaded = folder.load();
-    assert!(loaded.config.main.agents.contains_key("a"), "the one that is there counts");
-    let before = loaded.stamp();
+    assert!(loaded.config.main().agents.contains_key("a"), "the one that is there counts");
+    let before = loaded.snapshot();
     for name in ["gantry.yaml", "gantry.toml", ".env"] {
         fs::remove_file(folder.path(name)).unwrap();
     }
-    assert_eq!(before, loaded.stamp(), "what only held a place changes nothing when it goes");
+    assert_eq!(before, loaded.snapshot(), "what only held a place changes nothing when it goes");
 
     hold_the_place(&folder.path("named.yaml"));
     let named = Source { config: Some("named.yaml".into()), ..folder.source() };
@@ -115,7 +114,7 @@ fn the_data_folder_follows_flag_variable_and_file() {
     let env = FixedEnv::from([("GANTRY_DATA", "by-variable")]);
     let loaded = Config::load(&folder.source(), &env).unwrap();
     assert_eq!(loaded.data, folder.path("by-variable"));
-    assert_eq!(loaded.config.store.path, folder.path("by-variable/gantry.db"));
+    assert_eq!(loaded.config.store, folder.path("by-variable/gantry.db"));
     let source = Source { data: Some("/by/flag".into()), ..folder.source() };
     assert_eq!(Config::load(&source, &env).unwrap().data, Path::new("/by/flag"));
 }
@@ -129,7 +128,7 @@ fn the_workspace_must_be_a_folder() {
         format!("gantry.yaml:2: workspace: {} is not a folder; create it", gone.display())
     );
     fs::create_dir(&gone).unwrap();
-    assert_eq!(folder.load().config.main.workspace, gone);
+    assert_eq!(folder.load().config.main().places.workspace, gone);
 }
 
 #[test]
@@ -140,7 +139,7 @@ fn dotenv_stands_beside_the_file_and_the_process_wins() {
     ]);
     let source = Source { config: Some("in/gantry.yaml".into()), ..folder.source() };
     let loaded = Config::load(&source, &FixedEnv::from([("A", "process")])).unwrap();
-    assert_eq!(loaded.config.main.agents["a"].description.as_deref(), Some("process from file"));
+    assert_eq!(loaded.config.main().agents["a"].description.as_deref(), Some("process from file"));
     assert_eq!(loaded.data, folder.path("in/.gantry"));
     assert_eq!(loaded.warnings, ["in/.env: GANTRY_DATA has no effect here; set it in the environment"]);
 }

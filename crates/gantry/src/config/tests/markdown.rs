@@ -2,8 +2,9 @@
 
 use expect_test::expect;
 
-use super::{Folder, values};
-use crate::config::{Agent, Entries, Loaded};
+use super::{Folder, uses, values};
+use crate::config::Loaded;
+use gantry_runtime::options::AgentOptions;
 
 #[track_caller]
 fn load(text: &str) -> Loaded {
@@ -11,8 +12,8 @@ fn load(text: &str) -> Loaded {
 }
 
 #[track_caller]
-fn agent(text: &str) -> Agent {
-    load(text).config.main.agents.remove("reviewer").expect("the agent")
+fn agent(text: &str) -> AgentOptions {
+    load(text).config.main().agents["reviewer"].clone()
 }
 
 #[track_caller]
@@ -27,24 +28,23 @@ fn the_front_matter_says_who_it_is_and_the_text_is_the_prompt() {
     for text in [text.to_owned(), text.replace('\n', "\r\n"), format!("\u{feff}{text}")] {
         let agent = agent(&text);
         assert_eq!(agent.description.as_deref(), Some("Reviews ${CODE}"), "nothing is put in");
-        assert_eq!(values(&agent.uses), ["Read", "github__search_code"]);
-        assert_eq!((agent.entries, agent.model.as_deref()), (Entries::Tools, Some("sonnet")));
+        assert_eq!(uses(&agent.selection), ["Read", "github__search_code"]);
+        assert_eq!(agent.model.as_deref(), Some("sonnet"));
         let prompt = agent.prompt.unwrap().replace('\r', "");
         assert_eq!(prompt, "You review ${CODE}.\n\n---\nMore.");
-        assert_eq!(agent.uses[1].at.to_string(), "agents/reviewer.md:4");
     }
 }
 
 #[test]
 fn the_name_is_that_of_the_file_or_the_one_it_says() {
     let loaded = load("---\nname: other\n---\n");
-    assert_eq!(loaded.config.main.agents.keys().collect::<Vec<_>>(), ["other"]);
+    assert_eq!(loaded.config.main().agents.keys().collect::<Vec<_>>(), ["other"]);
     let bare = agent("---\ndescription: x\n---");
-    assert_eq!((values(&bare.uses), bare.prompt), (vec!["*"], None));
+    assert_eq!((uses(&bare.selection), bare.prompt), (vec!["*"], None));
     let shown = agent("---\nname: Code Reviewer\n---\n");
-    assert_eq!(shown.display_name.as_deref(), Some("Code Reviewer"), "what is no name is for people");
+    assert_eq!(shown.description.as_deref(), Some("Code Reviewer"), "what is no name is for people");
     let twice = Folder::with(&[("agents/x.agent.md", "---\ntools: []\n---\n")]).load();
-    assert_eq!(twice.config.main.agents.keys().collect::<Vec<_>>(), ["x"]);
+    assert_eq!(twice.config.main().agents.keys().collect::<Vec<_>>(), ["x"]);
 }
 
 #[test]
@@ -87,26 +87,27 @@ fn the_names_of_editors_are_those_of_gantry() {
         ("['github/*', 'github/search']", &["github__*", "github__search"]),
         ("['@github/x', a/b/c, /x, x/, 'a/@b']", &["@github/x", "a/b/c", "/x", "x/", "a/@b"]),
     ] {
-        assert_eq!(values(&agent(&format!("---\ntools: {tools}\n---\n")).uses), expected, "{tools}");
+        assert_eq!(uses(&agent(&format!("---\ntools: {tools}\n---\n")).selection), expected, "{tools}");
     }
     let group = agent(
         "---\ntools: { use: [mcp__github], allowed: [mcp__github__x], aliases: { y: mcp__github__x } }\n---\n",
     );
-    assert_eq!((values(&group.uses), group.entries), (vec!["github__*"], Entries::ProvidersAndTools));
-    assert_eq!(values(group.allowed.as_deref().unwrap()), ["github__x"]);
-    assert_eq!(group.aliases["y"].value, "github__x");
+    assert_eq!(uses(&group.selection), ["github__*"]);
+    assert_eq!(values(group.selection.allowed.as_deref().unwrap()), ["github__x"]);
+    assert_eq!(&*group.selection.aliases["y"], "github__x");
 }
 
 #[test]
 fn the_names_of_servers_that_there_are_stay() {
     let page = ("agents/a.md", "---\ntools: { use: [mcp__search, a/b, c/d] }\n---\n");
-    let uses =
-        |files: &[(&str, &str)]| values(&Folder::with(files).load().config.main.agents["a"].uses).join(" ");
-    assert_eq!(uses(&[page]), "search__* a__b c__d");
+    let used = |files: &[(&str, &str)]| {
+        uses(&Folder::with(files).load().config.main().agents["a"].selection).join(" ")
+    };
+    assert_eq!(used(&[page]), "search__* a__b c__d");
     let servers = ("gantry.yaml", "mcpServers: { mcp: { command: x }, a/b: { command: x } }");
-    assert_eq!(uses(&[page, servers]), "mcp__search a/b c__d");
+    assert_eq!(used(&[page, servers]), "mcp__search a/b c__d");
     let tool = ("tools/mcp/tool.json", r#"{ "kind": "mcp", "command": "x" }"#);
-    assert_eq!(uses(&[page, tool]), "mcp__search a__b c__d");
+    assert_eq!(used(&[page, tool]), "mcp__search a__b c__d");
 }
 
 #[test]
@@ -114,7 +115,7 @@ fn what_editors_add_is_named_in_a_warning() {
     let loaded = load(
         "---\ndescription: x\ncolor: red\npermissionMode: plan\ntools: Read, Bash(git diff:*)\nhooks: { a: [b] }\n---\n",
     );
-    assert_eq!(values(&loaded.config.main.agents["reviewer"].uses), ["Read"]);
+    assert_eq!(uses(&loaded.config.main().agents["reviewer"].selection), ["Read"]);
     expect![[r#"
         agents/reviewer.md:5: tools: "Bash(git diff:*)" names no tool of Gantry's; it is left out
         agents/reviewer.md:3: color has no effect; it is for editors
@@ -136,7 +137,7 @@ fn a_description_with_a_colon_is_taken_as_editors_take_it() {
 fn a_text_without_front_matter_is_no_agent() {
     for text in ["", "# Reviewer\n", "\n---\nname: x\n---\n", "----\n", "text\n---\n---\n"] {
         let loaded = load(text);
-        assert!(loaded.config.main.agents.is_empty() && loaded.warnings.is_empty(), "{text:?}");
+        assert!(loaded.config.main().agents.is_empty() && loaded.warnings.is_empty(), "{text:?}");
     }
 }
 
@@ -162,9 +163,9 @@ fn wrong_front_matter_is_refused_at_its_line() {
         agents/reviewer.md:4:1: not valid YAML: invalid indentation in multiline quoted scalar
         agents/reviewer.md:3: tools must be a list of tool names and globs, or a group with use, allowed, aliases, autoApprove, found nothing
         agents/reviewer.md:3:8: not valid YAML: unclosed bracket '['
-        agents/reviewer.md:2: this agent must be a group of keys, found "just text"
-        agents/reviewer.md:2: unknown key "write" in tools; known keys are use, allowed, aliases, autoApprove
+        agents/reviewer.md:2: this agent must be a group of keys, found text
         agents/reviewer.md:2: tools needs the key "use"
+        agents/reviewer.md:2: unknown key "write" in tools; known keys are use, allowed, aliases, autoApprove
         agents/reviewer.md:3: "disallowedTools" is not read by Gantry; write the tools that it may use into "tools"
         agents/reviewer.md:3: key "name" is already on line 2; keep one
         agents/reviewer.md:2: description must be text, found 5"#]].assert_eq(&all.map(refused).join("\n"));

@@ -2,23 +2,25 @@
 
 use super::refused::check;
 use super::yaml;
-use crate::config::WebSearchApi;
+use crate::config::Project;
 use expect_test::expect;
+use gantry_tools::options::SearchApi;
 
 #[test]
 fn what_is_not_said_is_at_its_default_and_nothing_is_open() {
     for text in
         ["", "code: { memoryMb: 0, cpuSeconds: 0, processes: 0, diskMb: 0 }\nweb: {}\ngit: {}\nsearch: {}\n"]
     {
-        let own = yaml(text).main.own;
-        let (code, builds) = (own.code.code, own.code.builds);
-        assert!(!own.code.network && own.code.toolchains.is_empty() && own.code.registries.is_empty());
-        assert_eq!((code.memory_mb, code.disk_mb), (512, 1024));
-        assert_eq!((code.cpu_seconds, code.processes), (60, 64));
+        let config = yaml(text);
+        let Project { code, web, git, search, .. } = config.main();
+        let (limits, builds) = (code.limits(), code.builds.limits());
+        assert!(!code.network && code.toolchains.is_empty() && code.registries.npm.is_none());
+        assert_eq!((limits.memory_mb, limits.disk_mb), (512, 1024));
+        assert_eq!((limits.cpu_seconds, limits.processes), (60, 64));
         assert_eq!((builds.memory_mb, builds.disk_mb), (2048, 8192));
         assert_eq!((builds.cpu_seconds, builds.processes), (600, 256));
-        assert!(own.web.allow.is_empty() && own.web.private.is_empty() && own.web.search.is_none());
-        assert!(own.git.credentials.is_empty() && own.git.author.is_none() && own.embeddings.is_none());
+        assert!(web.allow.is_empty() && web.allow_private.is_empty() && web.search.is_none());
+        assert!(git.credentials.is_empty() && git.author.is_none() && search.embeddings.is_none());
     }
 }
 
@@ -31,24 +33,22 @@ fn what_is_said_is_read_for_each_project_by_itself() {
          search: { embeddings: { url: 'http://e/v1', model: m } }\n\
          projects: { other: { workspace: o } }\n",
     );
-    let own = &config.main.own;
-    assert!(own.code.network);
-    assert_eq!((own.code.code.memory_mb, own.code.builds.processes), (64, 9));
-    assert_eq!(own.code.toolchains, ["/home/project/sdk", "/opt/x"].map(std::path::PathBuf::from));
-    assert_eq!(own.code.registries["npm"], "http://n/");
-    assert_eq!(
-        (own.web.allow.clone(), own.web.private.clone()),
-        (vec!["docs.rs".into()], vec!["10.0.0.1/32".into()])
-    );
-    let search = own.web.search.as_ref().unwrap();
-    assert_eq!((search.api, search.key.as_deref()), (WebSearchApi::Tavily, Some("k")));
-    assert_eq!(own.git.credentials, [("https://g.example".to_owned(), "a:b".to_owned())]);
-    assert_eq!(own.git.author, Some(("A".to_owned(), "a@b".to_owned())));
-    assert_eq!(own.embeddings.as_ref().unwrap().model, "m");
+    let Project { code, web, git, search, .. } = config.main();
+    assert!(code.network);
+    assert_eq!((code.limits().memory_mb, code.builds.limits().processes), (64, 9));
+    assert_eq!(code.toolchains, ["/home/project/sdk", "/opt/x"].map(std::path::PathBuf::from));
+    assert_eq!(code.registries.npm.as_deref(), Some("http://n/"));
+    assert_eq!((web.allow.len(), web.allow_private[0].to_string()), (1, "10.0.0.1/32".to_owned()));
+    let found = web.search.as_ref().unwrap();
+    assert_eq!((found.api, found.api_key.as_ref().map(|key| key.expose())), (SearchApi::Tavily, Some("k")));
+    assert_eq!(git.credentials["https://g.example"].expose(), "a:b");
+    assert_eq!(git.author.as_ref().map(|author| author.email.as_str()), Some("a@b"));
+    assert_eq!(search.embeddings.as_ref().unwrap().model, "m");
     // Nothing of it is another project's.
-    assert_eq!(config.projects["other"].own, yaml("").main.own);
+    let (other, empty) = (&config.projects["other"], yaml(""));
+    assert_eq!((&other.code, &other.web), (&empty.main().code, &empty.main().web));
     // What is secret is not shown.
-    let shown = format!("{own:?}");
+    let shown = format!("{git:?}{web:?}");
     assert!(!shown.contains("a:b") && !shown.contains("\"k\""), "{shown}");
 }
 
@@ -61,15 +61,15 @@ fn mistakes_are_named() {
          search: { embeddings: { url: nowhere } }\n",
         expect![[r#"
             gantry.yaml:1: code.network must be true or false, found "yes please"
-            gantry.yaml:1: code.memoryMb must be a whole number of megabytes, found -1
             gantry.yaml:1: unknown key "memory" in code; did you mean "memoryMb"?
-            gantry.yaml:3: web.allow[0] must be a host, *. and a domain, or an http:// or https:// address that may end in *, found "https://a b"
-            gantry.yaml:3: web.allow[1] must be a host, *. and a domain, or an http:// or https:// address that may end in *, found "ftp://x"
+            gantry.yaml:1: code.memoryMb must be a whole number, found -1
+            gantry.yaml:3: web.allow[0]: "a b" names no host; write example.com, *.example.com for all below it, or * for any, perhaps with :port
+            gantry.yaml:3: web.allow[1]: "ftp://x": ftp:// cannot be fetched, only http and https
             gantry.yaml:4: web.allowPrivate[0] must be an IP address or a range of them, such as 127.0.0.1/32, found "localhost"
             gantry.yaml:5: web.search.api must be searxng or brave or tavily, found "google"
-            gantry.yaml:6: "github.com" in git.credentials must be an origin without path and wildcard, such as https://app.example.com
+            gantry.yaml:6: "github.com" in git.credentials must be an https:// origin without path, such as https://github.com: secrets are sent over https only
             gantry.yaml:6: git.author needs the key "email"
-            gantry.yaml:7: search.embeddings.url must be an http:// or https:// address without user and password, such as https://hooks.example.com/gantry
+            gantry.yaml:7: search.embeddings.url must be an http:// or https:// address without user and password, such as https://example.com/path
             gantry.yaml:7: search.embeddings needs the key "model""#]],
     );
 }

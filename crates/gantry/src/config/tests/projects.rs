@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use expect_test::{Expect, expect};
 
-use super::{Folder, load, values, yaml};
-use crate::config::tree::Format;
-use crate::config::{Gated, MAIN_PROJECT, ServerReader};
+use super::{Folder, load, uses, values, yaml};
+use crate::config::document::Format;
+use crate::config::{MAIN_PROJECT, ServerReader};
 
 #[track_caller]
 #[expect(clippy::needless_pass_by_value, reason = "an expectation is written at the call")]
@@ -23,23 +23,25 @@ fn the_file_itself_is_the_project_default() {
     let config = yaml("agents: { a: {} }\nprojects: { b: { workspace: b }, a: { workspace: /srv/a } }\n");
     let names: Vec<&str> = config.all().map(|(name, _)| name).collect();
     assert_eq!(names, [MAIN_PROJECT, "a", "b"]);
-    assert_eq!(config.project("default"), Some(&config.main));
-    assert_eq!(config.project("a").map(|project| project.workspace.as_path()), Some(Path::new("/srv/a")));
+    assert_eq!(config.project("default"), Some(config.main()));
+    assert_eq!(
+        config.project("a").map(|project| project.places.workspace.as_path()),
+        Some(Path::new("/srv/a"))
+    );
     assert_eq!(config.project("c"), None);
 }
 
 #[test]
 fn each_project_has_its_places() {
     let config = yaml("projects: { other: { workspace: ../other } }");
-    let (main, other) = (&config.main, &config.projects["other"]);
-    assert_eq!(main.lock, Path::new("/home/project/gantry.lock"));
-    assert_eq!(main.data, Path::new("/home/project/.gantry"));
-    assert_eq!(main.folder, Path::new("/home/project"));
-    assert_eq!(other.workspace, Path::new("/home/project/../other"));
-    assert_eq!(other.lock, Path::new("/home/project/gantry.other.lock"));
-    assert_eq!(other.data, Path::new("/home/project/.gantry/projects/other"));
-    assert_eq!(other.folder, Path::new("/home/project/projects/other"));
-    assert_eq!(other.workspace_at.as_ref().map(|at| at.line), Some(1));
+    let (main, other) = (config.main(), &config.projects["other"]);
+    assert_eq!(main.places.lock, Path::new("/home/project/gantry.lock"));
+    assert_eq!(main.places.data, Path::new("/home/project/.gantry"));
+    assert_eq!(main.places.folder, Path::new("/home/project"));
+    assert_eq!(other.places.workspace, Path::new("/home/project/../other"));
+    assert_eq!(other.places.lock, Path::new("/home/project/gantry.other.lock"));
+    assert_eq!(other.places.data, Path::new("/home/project/.gantry/projects/other"));
+    assert_eq!(other.places.folder, Path::new("/home/project/projects/other"));
 }
 
 #[test]
@@ -55,14 +57,13 @@ fn a_project_has_what_the_file_has_and_shares_none_of_it() {
     );
     let (bare, full) = (&config.projects["bare"], &config.projects["full"]);
     assert!(bare.agents.is_empty() && bare.mcp_servers.is_empty() && bare.policies.is_empty());
-    assert_eq!(bare.approvals.requires, Gated::None, "rules are not inherited");
-    assert!(bare.tools.workspace.enabled && !config.main.tools.workspace.enabled);
-    assert_eq!(values(&full.agents["a"].uses), ["y"]);
-    assert_eq!(values(&config.main.agents["a"].uses), ["x"]);
-    assert_eq!(full.mcp_servers["s"].source.queue.as_deref(), Some("disk"));
-    assert_eq!(full.policies[0].at.line, 14);
-    assert_eq!(values(&full.tools.workspace.denied), ["d"]);
-    assert!(full.tools.builtin.contains_key("f") && config.main.tools.builtin.is_empty());
+    assert!(bare.approval_rules.requires_approval.is_empty(), "rules are not inherited");
+    assert!(bare.workspace_tools.enabled && !config.main().workspace_tools.enabled);
+    assert_eq!(uses(&full.agents["a"].selection), ["y"]);
+    assert_eq!(uses(&config.main().agents["a"].selection), ["x"]);
+    assert_eq!(full.mcp_servers["s"].tools.queue.as_deref(), Some("disk"));
+    assert_eq!(values(&full.workspace_tools.denied), ["d"]);
+    assert!(full.builtin.contains_key("f") && config.main().builtin.is_empty());
 }
 
 #[test]
@@ -72,14 +73,14 @@ fn limits_fall_back_to_those_of_the_file_key_by_key() {
          projects:\n  same: { workspace: . }\n  own: { workspace: ., defaults: { toolTimeout: 6, maxDepth: 0, \
          contextBudgetTokens: 10, traceMCP: false, outputRetentionMs: 12 } }\n",
     );
-    assert_eq!(config.projects["same"].defaults, config.main.defaults);
-    let own = &config.projects["own"].defaults;
-    assert_eq!(own.tool_timeout, Duration::from_millis(6));
-    assert_eq!(own.max_depth, 7, "0 is the default, which is the file's");
-    assert_eq!((own.context_budget_tokens, own.trace_mcp), (Some(10), false));
-    assert_eq!(own.output_retention, Duration::from_millis(12));
-    assert_eq!((own.max_concurrent_calls, own.mcp_init_concurrency), (11, 8));
-    assert_eq!(own.tool_response_max_bytes, 100_000);
+    assert_eq!(config.projects["same"].limits, config.main().limits);
+    let own = &config.projects["own"].limits;
+    assert_eq!(own.tool_timeout.get(), Duration::from_millis(6));
+    assert_eq!(own.max_depth.get(), 7, "0 is the default, which is the file's");
+    assert_eq!((own.context_budget_tokens.map(|tokens| tokens.get()), own.trace_mcp), (Some(10), false));
+    assert_eq!(own.output_retention.get(), Duration::from_millis(12));
+    assert_eq!((own.max_concurrent_calls.get(), own.mcp_init_concurrency.get()), (11, 8));
+    assert_eq!(own.tool_response_max_bytes.get(), 100_000);
 }
 
 #[test]
@@ -89,15 +90,14 @@ fn what_is_for_all_projects_is_not_set_in_one() {
          server: {}\n    queues: {}\n    store: {}\n    projects: {}\n    defaults: { maxConcurrentCalls: 1, mcpInitConcurrency: 1 }\n    \
          mcpServer: {}\n    agents: { x: { tols: [] } }\n    tools: { workspace: { queue: disk } }\n",
         expect![[r#"
-            gantry.yaml:2: "default" in projects is the file itself; choose another name, or write its keys at the top
             gantry.yaml:3: "a b" in projects must be a name of 1 to 64 letters, digits, _ and -
             gantry.yaml:4: projects.none needs the key "workspace"
-            gantry.yaml:7: "projects.some.server" is set once, at the top of the file; move it there
-            gantry.yaml:8: "projects.some.queues" is set once, at the top of the file, and shared by all projects; move it there
-            gantry.yaml:9: "projects.some.store" is set once, at the top of the file; move it there
-            gantry.yaml:10: "projects.some.projects" is set once, at the top of the file; move it there
-            gantry.yaml:11: "projects.some.defaults.maxConcurrentCalls" counts for the whole process; set it under "defaults" at the top of the file
-            gantry.yaml:11: "projects.some.defaults.mcpInitConcurrency" counts for the whole process; set it under "defaults" at the top of the file
+            gantry.yaml:7: projects.some.server is set once, at the top of the file; move it there
+            gantry.yaml:8: projects.some.queues is set once, at the top of the file, and shared by all projects; move it there
+            gantry.yaml:9: projects.some.store is set once, at the top of the file; move it there
+            gantry.yaml:10: projects.some.projects is set once, at the top of the file; move it there
+            gantry.yaml:11: projects.some.defaults.maxConcurrentCalls counts for the whole process; set it under "defaults" at the top of the file
+            gantry.yaml:11: projects.some.defaults.mcpInitConcurrency counts for the whole process; set it under "defaults" at the top of the file
             gantry.yaml:12: unknown key "mcpServer" in projects.some; did you mean "mcpServers"?
             gantry.yaml:13: unknown key "tols" in projects.some.agents.x; did you mean "tools"?
             gantry.yaml:14: projects.some.tools.workspace.queue: unknown queue "disk"; no queue is configured; add it under "queues""#]],
@@ -110,7 +110,7 @@ fn a_variable_that_is_not_set_switches_off_the_server_of_that_project_only() {
         "mcpServers: { s: { command: x } }\n\
          projects: { a: { workspace: ., mcpServers: { s: { command: '${NONE}' } } } }\n",
     );
-    assert!(config.main.mcp_servers["s"].off.is_none());
+    assert!(config.main().mcp_servers["s"].off.is_none());
     assert!(config.projects["a"].mcp_servers["s"].off.is_some());
 }
 
@@ -138,11 +138,11 @@ fn all_lock_files_govern_and_all_folders_of_agents_and_tools_are_named() {
     let source = crate::config::Source { config: Some("in/gantry.yaml".into()), ..folder.source() };
     let loaded = crate::config::Config::load(&source, &crate::config::FixedEnv::default()).unwrap();
     for lock in ["in/gantry.lock", "in/gantry.a.lock", "in/.env", "in/gantry.yaml", "gantry.yaml"] {
-        assert!(loaded.governing.contains(&folder.path(lock)), "{lock}");
+        assert!(loaded.config_files.contains(&folder.path(lock)), "{lock}");
     }
-    assert_eq!(loaded.catalogues, [folder.path(""), folder.path("in"), folder.path("in/projects/a")]);
+    assert_eq!(loaded.definition_roots, [folder.path(""), folder.path("in"), folder.path("in/projects/a")]);
     let folder = Folder::with(&[]);
-    assert_eq!(folder.load().catalogues, [folder.0.path()]);
+    assert_eq!(folder.load().definition_roots, [folder.0.path()]);
 }
 
 #[test]
@@ -154,9 +154,9 @@ fn a_catalogue_that_is_named_twice_is_there_once() {
         ..folder.source()
     };
     let mut loaded = crate::config::Config::load(&source, &crate::config::FixedEnv::default()).unwrap();
-    loaded.config.main.workspace = folder.path("in");
+    loaded.config.projects.get_mut(MAIN_PROJECT).unwrap().places.workspace = folder.path("in");
     let expected = ["in", "in/b", "in/b/projects/a"].map(|path| folder.path(path));
-    assert_eq!(loaded.fenced(&loaded.config.store.path).definition_dirs, expected);
+    assert_eq!(loaded.protected_paths(&loaded.config.store).definition_dirs, expected);
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn every_workspace_is_fenced_as_if_gantry_were_started_there() {
     let folder = Folder::with(&[("in/gantry.yaml", text), ("other/.gantry/admin.key", ""), ("third/x", "")]);
     let source = crate::config::Source { config: Some("in/gantry.yaml".into()), ..folder.source() };
     let loaded = crate::config::Config::load(&source, &crate::config::FixedEnv::default()).unwrap();
-    let fenced = loaded.fenced(&loaded.config.store.path);
+    let fenced = loaded.protected_paths(&loaded.config.store);
     for workspace in ["in", "in/../other", "in/../third"] {
         let of = |name: &str| folder.path(workspace).join(name);
         assert!(fenced.hidden.contains(&of(".gantry")), "{workspace}");
@@ -179,7 +179,7 @@ fn every_workspace_is_fenced_as_if_gantry_were_started_there() {
 #[test]
 fn the_ledger_that_is_open_stays_hidden_when_the_file_names_another() {
     let folder = Folder::with(&[("gantry.yaml", "store: { url: 'sqlite://new.db' }")]);
-    let hidden = folder.load().fenced(&folder.path("old.db")).hidden;
+    let hidden = folder.load().protected_paths(&folder.path("old.db")).hidden;
     for file in ["old.db", "old.db-wal", "new.db", "new.db-journal", ".gantry"] {
         assert!(hidden.contains(&folder.path(file)), "{file}");
     }
@@ -207,11 +207,10 @@ fn the_files_of_a_project_are_below_its_folder() {
         ("projects/stranger/agents/nobody.md", "---\ntools: []\n---\n"),
     ]);
     let config = folder.load().config;
-    assert_eq!(config.main.agents.keys().collect::<Vec<_>>(), ["main"]);
+    assert_eq!(config.main().agents.keys().collect::<Vec<_>>(), ["main"]);
     let a = &config.projects["a"];
     assert_eq!(a.agents.keys().collect::<Vec<_>>(), ["theirs"]);
-    assert_eq!(super::catalogue::paths(&a.tools.builtin["t"]), [folder.path("w")]);
-    assert_eq!(a.agents["theirs"].at.to_string(), "projects/a/agents/theirs.md:2");
+    assert_eq!(super::catalogue::paths(&a.builtin["t"]), [folder.path("w")]);
 }
 
 #[test]
@@ -224,7 +223,7 @@ fn a_server_that_is_added_takes_no_id_of_the_catalogue() {
     let loaded = folder.load();
     let env = crate::config::FixedEnv::default();
     let entry = r#"{ "command": "x", "queue": "q" }"#;
-    let error = ServerReader::new(&loaded, &loaded.config.main).read("files", entry, &env).unwrap_err();
+    let error = ServerReader::new(&loaded, loaded.config.main()).read("files", entry, &env).unwrap_err();
     assert_eq!(error.to_string(), "\"files\" is in the catalogue of tools; choose another id");
     let reader = ServerReader::new(&loaded, &loaded.config.projects["a"]);
     let taken = reader.read("outputs", entry, &env).unwrap_err();

@@ -3,7 +3,7 @@
 use expect_test::{Expect, expect};
 
 use super::load;
-use crate::config::tree::Format;
+use crate::config::document::Format;
 
 #[track_caller]
 pub(super) fn check(text: &str, expected: Expect) {
@@ -42,7 +42,7 @@ fn all_problems_come_together_in_the_order_of_lines() {
             gantry.yaml:4: defaults.toolTimeout must be a whole number of milliseconds, found "soon"
             gantry.yaml:5: defaults.maxDepth must be a whole number, found -1
             gantry.yaml:7: queues.q needs the key "concurrent"
-            gantry.yaml:8: unknown key "nope"; known keys are workspace, server, defaults, queues, tools, mcpServers, restTools, openapiSpecs, agents, approvals, policies, code, web, git, search, store, projects"#]],
+            gantry.yaml:8: unknown key "nope"; known keys are server, queues, store, projects, workspace, defaults, tools, mcpServers, restTools, openapiSpecs, agents, approvals, policies, code, web, git, search"#]],
     );
 }
 
@@ -53,11 +53,11 @@ fn keys_of_later_versions_are_refused_by_name() {
          projects: { a: { workspace: a, auth: {} } }\nstore: { url: 'postgres://h/db' }\n\
          queues: { q: { concurrent: 1, scope: cluster } }\n",
         expect![[r#"
-            gantry.yaml:1: "models" is not available in this version of Gantry; remove it
-            gantry.yaml:2: "auth" is not available in this version of Gantry; remove it
-            gantry.yaml:3: "projects.a.auth" is not available in this version of Gantry; remove it
+            gantry.yaml:1: models is not available in this version of Gantry; remove it
+            gantry.yaml:2: auth is not available in this version of Gantry; remove it
+            gantry.yaml:3: projects.a.auth is not available in this version of Gantry; remove it
             gantry.yaml:4: store.url: PostgreSQL is not available in this version of Gantry; use a URL such as sqlite://.gantry/gantry.db
-            gantry.yaml:5: queues.q.scope: "cluster" is not available in this version of Gantry; use node"#]],
+            gantry.yaml:5: queues.q.scope must be node, found "cluster""#]],
     );
 }
 
@@ -69,20 +69,20 @@ fn types_are_not_guessed() {
          agents:\n  a:\n    tools:\npolicies:\napprovals:\n  requiresApprovalTools: read_file\n",
         expect![[r#"
             gantry.yaml:1: workspace must be a path, found a list
-            gantry.yaml:2: server must be a group of keys, found "nothing"
+            gantry.yaml:2: server must be a group of keys, found text
             gantry.yaml:4: defaults.toolTimeout must be a whole number of milliseconds, found "60000"
             gantry.yaml:5: defaults.maxDepth must be a whole number, found 1.5
-            gantry.yaml:6: defaults.toolResponseMaxBytes must be a whole number of bytes, found true
+            gantry.yaml:6: defaults.toolResponseMaxBytes must be a whole number, found true
             gantry.yaml:7: defaults.maxConcurrentCalls must be a whole number, found nothing
             gantry.yaml:8: queues must be a group of keys, found a list
             gantry.yaml:11: tools.workspace.enabled must be true or false, found "yes"
-            gantry.yaml:12: tools.workspace.toolsAllowed must be a list, each the name of a tool or a glob, found "read_file"
+            gantry.yaml:12: tools.workspace.toolsAllowed must be a list, such as [a, b], or [] for none, found text
             gantry.yaml:13: tools.workspace.toolsDenied[0] must be the name of a tool or a glob, found 1
             gantry.yaml:13: tools.workspace.toolsDenied[1] must be the name of a tool or a glob, found "a b"
             gantry.yaml:13: tools.workspace.toolsDenied[2] must be the name of a tool or a glob, found ""
-            gantry.yaml:14: tools.workspace.toolsCache must be a group of keys, found 5
+            gantry.yaml:14: tools.workspace.toolsCache must be a group of keys, found a number
             gantry.yaml:17: agents.a.tools must be a list of tool names and globs, or a group with use, allowed, aliases, autoApprove, found nothing
-            gantry.yaml:18: policies must be a list of groups of keys ([] for none), found nothing
+            gantry.yaml:18: policies must be a list, such as [a, b], or [] for none, found nothing
             gantry.yaml:20: approvals.requiresApprovalTools must be "all", "none" or a list of tool names, found "read_file""#]],
     );
 }
@@ -94,7 +94,7 @@ fn numbers_have_bounds() {
          queues:\n  q: { concurrent: 0, maxWaiting: 100001 }\n",
         expect![[r#"
             gantry.yaml:2: defaults.toolTimeout must be a whole number of milliseconds, at most 86400000, found 86400001
-            gantry.yaml:3: defaults.contextBudgetTokens must be a whole number of tokens, at least 1, found 0
+            gantry.yaml:3: defaults.contextBudgetTokens must be a whole number, at least 1, found 0
             gantry.yaml:4: defaults.outputRetentionMs must be a whole number of milliseconds, found 1e+23
             gantry.yaml:5: defaults.maxDepth must be a whole number, found -0.0
             gantry.yaml:7: queues.q.concurrent must be a whole number, at least 1, found 0
@@ -154,16 +154,15 @@ fn policies_are_complete_and_unique() {
         "policies:\n  - name: a\n    tools: []\n    decide: allow\n  - name: a\n    tools: [x]\n    decide: deny\n    when: ' '\n\
          \x20   examples: { deny: [1], allow: [] }\n  - {}\n  - text\n",
         expect![[r#"
-            gantry.yaml:3: policies[0].tools must be a list of at least 1, each the name of a tool or a glob, found 0
+            gantry.yaml:3: policies[0].tools needs at least one item; an empty list has no meaning here
             gantry.yaml:4: policies[0].decide must be deny or ask, found "allow"
-            gantry.yaml:5: policies[1].name: "a" is already used on line 2; names are unique
             gantry.yaml:8: policies[1].when must be text that is not empty, found " "
-            gantry.yaml:9: policies[1].examples.deny[0] must be an object of arguments, found 1
+            gantry.yaml:9: policies[1].examples.deny[0] must be a group of keys, found a number
             gantry.yaml:9: unknown key "allow" in policies[1].examples; known keys are deny, ask, pass
             gantry.yaml:10: policies[2] needs the key "name"
             gantry.yaml:10: policies[2] needs the key "tools"
             gantry.yaml:10: policies[2] needs the key "decide"
-            gantry.yaml:11: policies[3] must be a group of keys, found "text""#]],
+            gantry.yaml:11: policies[3] must be a group of keys, found text"#]],
     );
 }
 
@@ -177,8 +176,8 @@ fn duplicate_keys_are_refused() {
     check(
         yaml,
         expect![[r#"
-        gantry.yaml:3: key "bind" in server is already on line 2; keep one
-        gantry.yaml:4: key "name" in policies[0] is already on line 4; keep one"#]],
+            gantry.yaml:3: key "bind" in server is already on line 2; keep one
+            gantry.yaml:4: key "name" in policies[0] is already on line 4; keep one"#]],
     );
     check_as(Format::Json, json, expect![[r#"gantry.json:3: key "server" is already on line 2; keep one"#]]);
     check_as(Format::Toml, toml, expect!["gantry.toml:3:1: not valid TOML: duplicate key"]);
@@ -202,8 +201,8 @@ fn values_of_variables_are_not_shown() {
         expect![[r#"
             gantry.yaml:1: server.bind must be an IP address with a port, such as 127.0.0.1:7420 or [::1]:7420, found "${SECRET}"
             gantry.yaml:2: defaults.toolTimeout must be a whole number of milliseconds, found "${SECRET}"
-            gantry.yaml:3: tools.workspace.queue: unknown queue "${SECRET}"; no queue is configured; add it under "queues"
             gantry.yaml:3: tools.workspace.enabled must be true or false, found "${SECRET}"
+            gantry.yaml:3: tools.workspace.queue: unknown queue "${SECRET}"; no queue is configured; add it under "queues"
             gantry.yaml:4: policies[0].name must be a name of 1 to 64 letters, digits, _ and -, found "${SECRET} "
             gantry.yaml:4: policies[0].decide must be deny or ask, found "${SECRET}""#]],
     );
@@ -235,10 +234,7 @@ fn syntax_errors_have_line_and_column() {
         expect!["gantry.yaml:1:4: not valid YAML: while parsing node, found unknown anchor"],
     );
     check("a: &x [*x]\n", expect!["gantry.yaml:1:8: this alias is inside the value it refers to"]);
-    check(
-        "just text\n",
-        expect![[r#"gantry.yaml:1: the configuration must be a group of keys, found "just text""#]],
-    );
+    check("just text\n", expect!["gantry.yaml:1: the configuration must be a group of keys, found text"]);
     check_as(
         Format::Json,
         "{\n  \"server\": {,}\n}",
@@ -285,14 +281,14 @@ fn json_and_toml_point_at_the_line_of_the_key() {
         "{\n  \"defaults\": {\n    \"nope\":\n      1\n  },\n  \"models\": {}\n}",
         expect![[r#"
             gantry.json:3: unknown key "nope" in defaults; known keys are toolTimeout, toolResponseMaxBytes, maxDepth, contextBudgetTokens, outputRetentionMs, maxConcurrentCalls, mcpInitConcurrency, traceMCP
-            gantry.json:6: "models" is not available in this version of Gantry; remove it"#]],
+            gantry.json:6: models is not available in this version of Gantry; remove it"#]],
     );
     check_as(
         Format::Toml,
         "[defaults]\nnope = 1\n\n[models]\n\n[queues.q]\nmaxWaiting = 'x'\n",
         expect![[r#"
             gantry.toml:2: unknown key "nope" in defaults; known keys are toolTimeout, toolResponseMaxBytes, maxDepth, contextBudgetTokens, outputRetentionMs, maxConcurrentCalls, mcpInitConcurrency, traceMCP
-            gantry.toml:4: "models" is not available in this version of Gantry; remove it
+            gantry.toml:4: models is not available in this version of Gantry; remove it
             gantry.toml:6: queues.q needs the key "concurrent"
             gantry.toml:7: queues.q.maxWaiting must be a whole number, found "x""#]],
     );

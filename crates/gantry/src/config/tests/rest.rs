@@ -2,14 +2,15 @@
 
 use super::refused::check;
 use super::{Folder, env, load, values, yaml};
-use crate::config::build::Base;
-use crate::config::env::Variables;
-use crate::config::tree::Format;
-use crate::config::{Api, Config, RestTool, parse};
+use crate::config::document::Format;
+use crate::config::dotenv::Variables;
+use crate::config::load::parse;
+use crate::config::resolve::Base;
+use crate::config::{Api, Config, RestTool};
 use expect_test::expect;
 use gantry_core::tool::Effect;
 use gantry_rest::openapi::Method;
-use gantry_rest::{Credential, SpecPlace, StreamMode, Streaming};
+use gantry_rest::{ApiOptions, Credential, Inline, SpecPlace, StreamMode, Streaming};
 use gantry_upstream::options::DisabledReason;
 use serde_json::json;
 use std::path::Path;
@@ -18,13 +19,25 @@ use std::time::Duration;
 #[track_caller]
 fn tool(entry: &str) -> RestTool {
     let text = format!("queues: {{ net: {{ concurrent: 1 }} }}\nrestTools: {{ x: {entry} }}");
-    yaml(&text).main.rest.tools["x"].clone()
+    yaml(&text).main().rest_tools["x"].clone()
+}
+
+/// The request of a tool.
+#[track_caller]
+fn found_tool(tool: &RestTool) -> &Inline {
+    tool.tool.as_ref().unwrap()
 }
 
 #[track_caller]
-fn api(entry: &str) -> Api {
+fn entry(entry: &str) -> Api {
     let text = format!("queues: {{ net: {{ concurrent: 1 }} }}\nopenapiSpecs: {{ x: {entry} }}");
-    yaml(&text).main.rest.apis["x"].clone()
+    yaml(&text).main().apis["x"].clone()
+}
+
+/// What an API is.
+#[track_caller]
+fn api(text: &str) -> ApiOptions {
+    entry(text).options.unwrap()
 }
 
 /// What a file says, and its warnings.
@@ -39,16 +52,16 @@ fn with_warnings(text: &str) -> (Config, Vec<String>) {
 #[test]
 fn rst_1_a_tool_has_the_defaults_of_the_reference() {
     let found = tool("{ description: D, url: 'https://a.example/x' }");
-    assert_eq!(found.inline.name, "x");
-    assert_eq!((found.inline.method, found.inline.effect), (Method::Get, None));
-    assert_eq!(found.inline.parameters_schema, json!({ "type": "object", "properties": {} }));
+    assert_eq!(found_tool(&found).name, "x");
+    assert_eq!((found_tool(&found).method, found_tool(&found).effect), (Method::Get, None));
+    assert_eq!(found_tool(&found).parameters_schema, json!({ "type": "object", "properties": {} }));
     assert!(
-        found.inline.query.is_empty()
-            && found.inline.headers.is_empty()
-            && found.inline.body_template.is_none()
+        found_tool(&found).query.is_empty()
+            && found_tool(&found).headers.is_empty()
+            && found_tool(&found).body_template.is_none()
     );
-    assert!(found.inline.streaming.is_none() && found.off.is_none());
-    assert_eq!((found.queue, found.cache, found.request_timeout), (None, None, None));
+    assert!(found_tool(&found).streaming.is_none() && found.off.is_none());
+    assert_eq!((found.run.queue, found.run.cache.some(), found.run.timeout.some()), (None, None, None));
 }
 
 #[test]
@@ -61,7 +74,7 @@ fn rst_1_every_key_of_a_tool_is_read() {
          queue: net, cache: 5, requestTimeoutMs: 7, effect: destructive, \
          streaming: { mode: sse, timeoutMs: 11, maxBytes: 13 } }",
     );
-    let inline = &found.inline;
+    let inline = &found_tool(&found);
     assert_eq!((inline.method, inline.effect), (Method::Post, Some(Effect::Destructive)));
     assert_eq!(inline.url, "https://a.example/${parameters.x}?k=hunter2");
     assert_eq!(
@@ -78,9 +91,9 @@ fn rst_1_every_key_of_a_tool_is_read() {
         inline.parameters_schema,
         json!({ "type": "object", "description": "${UNSET}", "required": ["x"] })
     );
-    assert_eq!(found.queue.as_deref(), Some("net"));
+    assert_eq!(found.run.queue.as_deref(), Some("net"));
     let ms = |millis| Some(Duration::from_millis(millis));
-    assert_eq!((found.cache, found.request_timeout), (ms(5), ms(7)));
+    assert_eq!((found.run.cache.some(), found.run.timeout.some()), (ms(5), ms(7)));
     let streaming = inline.streaming.as_ref().unwrap();
     assert_eq!((streaming.mode, streaming.max_bytes), (StreamMode::Sse, 13));
     assert_eq!(streaming.timeout, Duration::from_millis(11));
@@ -89,17 +102,19 @@ fn rst_1_every_key_of_a_tool_is_read() {
 
 #[test]
 fn rst_1_a_stream_of_json_has_the_defaults_of_those_who_write_it_so() {
-    let streaming =
-        tool("{ description: D, url: 'http://a/', streaming: { mode: json-stream } }").inline.streaming;
-    let text = |text: &str| Some(text.to_owned());
+    let streaming = tool("{ description: D, url: 'http://a/', streaming: { mode: json-stream } }")
+        .tool
+        .unwrap()
+        .streaming;
+    // The reader of streams has a default for each of the texts.
     let expected = Streaming {
         mode: StreamMode::JsonStream,
-        line_prefix: text(""),
-        discriminator_field: text("type"),
-        done_value: text("done"),
-        answer_field: text("answer"),
-        token_value: text("token"),
-        token_field: text("content"),
+        line_prefix: None,
+        discriminator_field: None,
+        done_value: None,
+        answer_field: None,
+        token_value: None,
+        token_field: None,
         timeout: Duration::from_secs(60),
         max_bytes: 1 << 20,
     };
@@ -120,7 +135,7 @@ fn rst_1_mistakes_in_tools_are_named_and_no_address_is_shown() {
             gantry.yaml:5: restTools.a.url must be an http:// or https:// address without user and password, with ${parameters.x} in its path or query only
             gantry.yaml:6: restTools.a.query.n must be text; put it in quotes
             gantry.yaml:7: "a b" in restTools.a.headers must be the name of a header
-            gantry.yaml:8: restTools.a.parametersSchema must be a JSON object, found a list
+            gantry.yaml:8: restTools.a.parametersSchema must be a group of keys, found a list
             gantry.yaml:9: restTools.a.effect must be read or write or destructive, found "none"
             gantry.yaml:10: restTools.a.streaming.mode must be json-stream or ndjson or sse, found "xml"
             gantry.yaml:11: restTools.b.description must be text that is not empty, found " "
@@ -128,8 +143,8 @@ fn rst_1_mistakes_in_tools_are_named_and_no_address_is_shown() {
             gantry.yaml:12: restTools.c.url must be an http:// or https:// address without user and password, with ${parameters.x} in its path or query only
             gantry.yaml:13: restTools.d needs the key "description"
             gantry.yaml:13: restTools.d needs the key "url"
-            gantry.yaml:14: unknown key "timeout" in restTools.e; known keys are description, method, url, query, headers, bodyTemplate, parametersSchema, queue, cache, requestTimeoutMs, effect, enabled, streaming
-            gantry.yaml:14: restTools.e.streaming needs the key "mode""#]],
+            gantry.yaml:14: restTools.e.streaming needs the key "mode"
+            gantry.yaml:14: unknown key "timeout" in restTools.e; known keys are description, method, url, query, headers, bodyTemplate, parametersSchema, effect, streaming, enabled, queue, cache, requestTimeoutMs"#]],
     );
 }
 
@@ -137,10 +152,11 @@ fn rst_1_mistakes_in_tools_are_named_and_no_address_is_shown() {
 fn rst_2_an_api_has_the_defaults_of_the_reference() {
     let found = api("{ spec: sub/petstore.yaml }");
     assert_eq!(found.spec, SpecPlace::File("/home/project/sub/petstore.yaml".into()));
-    assert!(found.base_url.is_none() && found.variables.is_empty() && found.headers.is_empty());
-    assert!(found.credentials.is_empty() && found.methods.is_empty() && found.tags.is_empty());
+    assert!(found.base_url.is_none() && found.server_variables.is_empty() && found.headers.is_empty());
+    assert!(found.auth.is_empty() && found.include_methods.is_empty() && found.tag_filter.is_empty());
     assert!(found.include.is_none() && found.exclude.is_empty() && found.effects.is_empty());
-    assert!(found.source.enabled && found.off.is_none());
+    let whole = entry("{ spec: x }");
+    assert!(whole.tools.enabled && whole.off.is_none());
     let remote = api("{ spec: 'https://a.example/openapi.json?v=1' }").spec;
     assert_eq!(remote, SpecPlace::Url("https://a.example/openapi.json?v=1".parse().unwrap()));
 }
@@ -157,7 +173,7 @@ fn rst_2_every_key_of_an_api_is_read() {
          toolsAllowed: ['a*'], toolsDenied: [ab], toolsCache: { a: 1 }, toolsQueue: { a: null }, toolsTimeout: { a: 3 } }",
     );
     assert_eq!(found.base_url.as_ref().unwrap().as_str(), "http://127.0.0.1:1/v1");
-    assert_eq!(found.variables["region"], "eu");
+    assert_eq!(found.server_variables["region"], "eu");
     let secret = "hunter2".to_owned();
     assert_eq!(found.headers, [("X-K".to_owned(), secret.clone())]);
     let client = |token_url: Option<&str>, scopes: Option<&[&str]>, secret: &str| Credential::Client {
@@ -174,23 +190,20 @@ fn rst_2_every_key_of_an_api_is_read() {
         ("t", Credential::Token { token: secret.into() }),
     ];
     assert!(
-        found
-            .credentials
-            .iter()
-            .map(|(name, it)| (name.as_str(), it))
-            .eq(expected.iter().map(|(n, c)| (*n, c)))
+        found.auth.iter().map(|(name, it)| (name.as_str(), it)).eq(expected.iter().map(|(n, c)| (*n, c)))
     );
-    assert_eq!(found.methods, [Method::Get, Method::Patch]);
+    assert_eq!(found.include_methods, [Method::Get, Method::Patch]);
     assert_eq!(
-        (found.tags.clone(), values(found.include.as_deref().unwrap())),
+        (found.tag_filter.clone(), values(found.include.as_deref().unwrap())),
         (vec!["a b".to_owned()], vec!["GET /a b/*"])
     );
     assert_eq!(values(&found.exclude), ["x"]);
     let effects: Vec<(&str, Effect)> =
-        found.effects.iter().map(|(at, effect)| (at.value.as_str(), *effect)).collect();
+        found.effects.iter().map(|(at, effect)| (at.as_str(), *effect)).collect();
     assert_eq!(effects, [("POST /search", Effect::Read), ("*", Effect::Destructive)], "in file order");
-    assert_eq!(found.source.queue.as_deref(), Some("net"));
-    assert_eq!(found.source.tools_timeout["a"].value, Duration::from_millis(3));
+    let run = entry("{ spec: x, queue: net, toolsTimeout: { a: 3 } }").tools;
+    assert_eq!(run.queue.as_deref(), Some("net"));
+    assert_eq!(run.tools_timeout["a"].get(), Duration::from_millis(3));
     assert!(!format!("{found:?}").contains("hunter2"), "what is secret is not shown");
 }
 
@@ -202,10 +215,10 @@ fn rst_2_mistakes_in_apis_are_named() {
          \x20 d: { spec: x, includeMethods: [fetch], operations: [] }\n",
         expect![[r#"
             gantry.yaml:2: "a/b" in openapiSpecs must be a name of 1 to 32 letters, digits, _ and -
-            gantry.yaml:4: openapiSpecs.a.baseUrl must be an http:// or https:// address without user and password, such as https://hooks.example.com/gantry
+            gantry.yaml:4: openapiSpecs.a.baseUrl must be an http:// or https:// address without user and password, such as https://example.com/path
             gantry.yaml:4: openapiSpecs.a needs the key "spec"
-            gantry.yaml:5: openapiSpecs.a.includeMethods must be a list of at least 1, each get, put, post, delete, options, head, patch or trace, found 0
-            gantry.yaml:6: openapiSpecs.a.tagFilter must be a list of at least 1, each text that is not empty, found "x"
+            gantry.yaml:5: openapiSpecs.a.includeMethods needs at least one item; an empty list has no meaning here
+            gantry.yaml:6: openapiSpecs.a.tagFilter must be a list, such as [a, b], or [] for none, found text
             gantry.yaml:7: openapiSpecs.a.include[0] must be an operation, such as list_pets or GET /pets/*, found ""
             gantry.yaml:8: " x" in openapiSpecs.a.effects must be an operation, such as list_pets or GET /pets/*
             gantry.yaml:8: openapiSpecs.a.effects.y must be read or write or destructive, found "maybe"
@@ -213,7 +226,7 @@ fn rst_2_mistakes_in_apis_are_named() {
             gantry.yaml:10: openapiSpecs.b.spec must be a path, or an http:// or https:// address without user and password
             gantry.yaml:11: openapiSpecs.c.spec must be a path, or an http:// or https:// address without user and password
             gantry.yaml:12: openapiSpecs.d.includeMethods[0] must be get, put, post, delete, options, head, patch or trace, found "fetch"
-            gantry.yaml:12: unknown key "operations" in openapiSpecs.d; known keys are spec, baseUrl, serverVariables, headers, auth, includeMethods, tagFilter, include, exclude, effects, queue, cache, requestTimeoutMs, toolsAllowed, toolsDenied, toolsCache, toolsQueue, toolsTimeout, enabled"#]],
+            gantry.yaml:12: unknown key "operations" in openapiSpecs.d; known keys are spec, baseUrl, serverVariables, headers, auth, includeMethods, tagFilter, include, exclude, effects, enabled, toolsAllowed, toolsDenied, queue, cache, requestTimeoutMs, toolsCache, toolsQueue, toolsTimeout"#]],
     );
 }
 
@@ -224,18 +237,17 @@ fn rst_2_a_credential_is_of_one_kind_and_whole_and_no_message_shows_it() {
          \x20     four: { tokenUrl: 'https://a/' }\n      five: {}\n      six: { token: 'hunter2 hunter2' }\n      seven: { apiKey: [hunter2] }\n\
          \x20     eight: { apikey: hunter2 }\n      nine: { apiKey: '' }\n  b: { spec: x, auth: hunter2 }\n  c: { spec: x, auth: { k: { apiKey: 5 } } }\n",
         expect![[r#"
-            gantry.yaml:5: openapiSpecs.a.auth.one must be a group with apiKey, token, username and password, or clientId and clientSecret
-            gantry.yaml:6: openapiSpecs.a.auth.two has "apiKey" and "token", which are different credentials; keep one
-            gantry.yaml:7: openapiSpecs.a.auth.three needs the key "password" with "username"
-            gantry.yaml:8: openapiSpecs.a.auth.four needs the key "clientId" with "tokenUrl"
-            gantry.yaml:8: openapiSpecs.a.auth.four needs the key "clientSecret" with "tokenUrl"
+            gantry.yaml:5: openapiSpecs.a.auth.one must be a group of keys, found text
+            gantry.yaml:6: openapiSpecs.a.auth.two has apiKey besides token, which are different credentials; keep one
+            gantry.yaml:7: openapiSpecs.a.auth.three needs the key "password"
+            gantry.yaml:8: openapiSpecs.a.auth.four needs the key "clientId"
             gantry.yaml:9: openapiSpecs.a.auth.five needs apiKey, token, username and password, or clientId and clientSecret
             gantry.yaml:10: openapiSpecs.a.auth.six.token must be text without spaces
             gantry.yaml:11: openapiSpecs.a.auth.seven.apiKey must be text that is not empty, on one line
             gantry.yaml:12: unknown key "apikey" in openapiSpecs.a.auth.eight; did you mean "apiKey"?
             gantry.yaml:12: openapiSpecs.a.auth.eight needs apiKey, token, username and password, or clientId and clientSecret
             gantry.yaml:13: openapiSpecs.a.auth.nine.apiKey must be text that is not empty, on one line
-            gantry.yaml:14: openapiSpecs.b.auth must be a group of security schemes, such as { api_key: { apiKey: "${KEY}" } }
+            gantry.yaml:14: openapiSpecs.b.auth must be a group of keys, found text
             gantry.yaml:15: openapiSpecs.c.auth.k.apiKey must be text that is not empty, on one line"#]],
     );
 }
@@ -248,14 +260,14 @@ fn a_variable_that_is_not_set_costs_one_service_and_is_told() {
          \x20 good: { spec: x }\nmcpServers: { bad: { command: x } }\n\
          projects: { o: { workspace: o, restTools: { bad: { description: D, url: 'http://a/' } } } }\n",
     );
-    let rest = &config.main.rest;
-    assert!(rest.tools["good"].off.is_none() && rest.apis["good"].off.is_none());
-    assert_eq!(rest.tools["off"].off, Some(DisabledReason::Disabled));
-    let Some(DisabledReason::Unusable(reason)) = &rest.tools["bad"].off else { panic!("{rest:?}") };
+    let rest = config.main();
+    assert!(rest.rest_tools["good"].off.is_none() && rest.apis["good"].off.is_none());
+    assert_eq!(rest.rest_tools["off"].off, Some(DisabledReason::Disabled));
+    let Some(DisabledReason::Unusable(reason)) = &rest.rest_tools["bad"].off else { panic!("{rest:?}") };
     assert!(reason.contains("gantry.yaml:3: restTools.bad.headers.A: ${NONE} is not set"), "{reason}");
     assert!(matches!(&rest.apis["bad"].off, Some(DisabledReason::Unusable(_))));
-    assert!(config.main.mcp_servers["bad"].off.is_none(), "a server of the same name is somebody else");
-    assert!(config.projects["o"].rest.tools["bad"].off.is_none(), "and so is a tool of another project");
+    assert!(config.main().mcp_servers["bad"].off.is_none(), "a server of the same name is somebody else");
+    assert!(config.projects["o"].rest_tools["bad"].off.is_none(), "and so is a tool of another project");
     expect![[r#"
         gantry.yaml:3: restTools.bad is switched off: gantry.yaml:3: restTools.bad.headers.A: ${NONE} is not set; set it in the environment or in .env, or write ${NONE:-default}
         gantry.yaml:6: openapiSpecs.bad is switched off: gantry.yaml:6: openapiSpecs.bad.auth.k.apiKey: ${NONE} is not set; set it in the environment or in .env, or write ${NONE:-default}"#]]
@@ -269,8 +281,8 @@ fn what_others_write_and_what_means_nothing_is_named_in_a_warning() {
          \x20 b: { description: D, url: 'http://a/', streaming: { mode: ndjson, tokenField: x } }\n",
     );
     expect![[r#"
-        gantry.yaml:2: restTools.a.hasComplexQueryParams has no effect: every parameter is written into the query as its type demands
-        gantry.yaml:2: restTools.a.queryParamNames has no effect: every parameter is written into the query as its type demands
+        gantry.yaml:2: restTools.a.hasComplexQueryParams has no effect; every parameter is written into the query as its type demands
+        gantry.yaml:2: restTools.a.queryParamNames has no effect; every parameter is written into the query as its type demands
         gantry.yaml:3: restTools.b.streaming.tokenField has no effect with mode ndjson"#]]
     .assert_eq(&warnings.join("\n"));
 }
@@ -278,14 +290,14 @@ fn what_others_write_and_what_means_nothing_is_named_in_a_warning() {
 #[test]
 fn editors_spelling_of_variables_is_not_read_here() {
     let found = tool("{ description: D, url: 'http://a/${env:SECRET}' }");
-    assert_eq!(found.inline.url, "http://a/${env:SECRET}");
+    assert_eq!(found_tool(&found).url, "http://a/${env:SECRET}");
 }
 
 #[test]
 fn rst_2_a_document_in_the_workspace_is_fenced_off() {
     let folder =
         Folder::with(&[("gantry.yaml", "openapiSpecs: { a: { spec: api/a.json } }"), ("api/a.json", "{}")]);
-    assert!(folder.load().governing.contains(&folder.path("api/a.json")));
+    assert!(folder.load().config_files.contains(&folder.path("api/a.json")));
 }
 
 #[test]
@@ -297,7 +309,7 @@ fn rst_2_so_is_every_file_that_it_refers_to() {
         ("api/y.yaml", "{ name: y, in: query }\n"),
         ("api/z.yaml", "{}\n"),
     ]);
-    let governing = folder.load().governing;
+    let governing = folder.load().config_files;
     let real = |path: &str| folder.path(path).canonicalize().unwrap();
     for file in ["api/a.yaml", "api/parts/x.yaml", "api/y.yaml"] {
         assert!(governing.contains(&real(file)), "{file}: {governing:?}");
@@ -311,6 +323,9 @@ fn toml_and_json_say_the_same() {
     let json = r#"{ "restTools": { "a": { "description": "D", "url": "http://a/" } },
         "openapiSpecs": { "b": { "spec": "b.json", "auth": { "k": { "apiKey": "x" } } } } }"#;
     let (toml, json) = (load(Format::Toml, toml).unwrap(), load(Format::Json, json).unwrap());
-    assert_eq!(toml.main.rest.tools["a"].inline, json.main.rest.tools["a"].inline);
-    assert_eq!(toml.main.rest.apis["b"].credentials, json.main.rest.apis["b"].credentials);
+    assert_eq!(toml.main().rest_tools["a"].tool, json.main().rest_tools["a"].tool);
+    assert_eq!(
+        toml.main().apis["b"].options.as_ref().unwrap().auth,
+        json.main().apis["b"].options.as_ref().unwrap().auth
+    );
 }

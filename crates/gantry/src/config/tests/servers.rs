@@ -8,14 +8,16 @@ use gantry_provider::options::Secret;
 use gantry_upstream::options::{DisabledReason, OfferedCapabilities, Protocol, ServerOptions};
 
 use super::{env, load, yaml};
-use crate::config::build::Base;
-use crate::config::env::Variables;
-use crate::config::tree::Format;
-use crate::config::{McpServer, parse};
+use crate::config::McpServer;
+use crate::config::document::Format;
+use crate::config::dotenv::Variables;
+use crate::config::load::parse;
+use crate::config::resolve::Base;
 
 #[track_caller]
 fn server(entry: &str) -> McpServer {
-    yaml(&format!("queues: {{ disk: {{ concurrent: 1 }} }}\nmcpServers: {{ x: {entry} }}")).main.mcp_servers["x"]
+    yaml(&format!("queues: {{ disk: {{ concurrent: 1 }} }}\nmcpServers: {{ x: {entry} }}")).main().mcp_servers
+        ["x"]
         .clone()
 }
 
@@ -33,14 +35,17 @@ fn with_warnings(format: Format, text: &str) -> (Vec<String>, Vec<String>) {
     let base = Base { folder: "/home/project".into(), data: "/home/project/.gantry".into() };
     let parsed = parse(text, format, Path::new(".mcp.json"), &base, &Variables::new(&env()))
         .unwrap_or_else(|error| panic!("{text}\nis refused:\n{error}"));
-    let servers = parsed.config.main.mcp_servers.iter().map(|(id, server)| format!("{id} {server:?}"));
+    let shown = |(id, server): (&String, &McpServer)| {
+        format!("{id} {} {:?}", server.options.transport().as_str(), server.off)
+    };
+    let servers = parsed.config.main().mcp_servers.iter().map(shown);
     (servers.collect(), parsed.warnings)
 }
 
 #[test]
 fn an_entry_has_the_defaults_of_the_reference() {
     let found = server("{ command: npx }");
-    let ServerOptions { command, args, env, cwd, replicas, .. } = &*found.options;
+    let ServerOptions { command, args, env, cwd, replicas, .. } = &found.options;
     assert_eq!((command.as_deref(), args.len(), env.len(), *replicas), (Some("npx"), 0, 0, 1));
     assert_eq!(cwd.as_deref(), Some(Path::new("/home/project")));
     assert_eq!(found.options.protocol, Protocol::Auto);
@@ -52,9 +57,9 @@ fn an_entry_has_the_defaults_of_the_reference() {
     let health = found.options.health_check;
     assert_eq!((health.interval, health.timeout), (Duration::from_secs(30), Duration::from_secs(5)));
     let has_defaults = found.options.prefix && found.options.trace.is_none();
-    assert!(has_defaults && found.source.enabled && found.off.is_none());
-    let defaults = yaml("").main.defaults;
-    assert_eq!((defaults.mcp_init_concurrency, defaults.trace_mcp), (8, false));
+    assert!(has_defaults && found.tools.enabled && found.off.is_none());
+    let defaults = yaml("").main().limits.clone();
+    assert_eq!((defaults.mcp_init_concurrency.get(), defaults.trace_mcp), (8, false));
 }
 
 #[test]
@@ -65,15 +70,15 @@ fn every_key_of_a_process_is_read() {
          healthCheck: { intervalMs: 11, timeoutMs: 13 }, protocol: legacy, prefix: false, traceMCP: true, \
          elicitation: false, sampling: false, roots: true, description: d }",
     );
-    let ServerOptions { args, env, cwd, replicas, .. } = &*found.options;
+    let ServerOptions { args, env, cwd, replicas, .. } = &found.options;
     assert_eq!(args, &["-y", "hunter2"].map(Secret::from));
     assert_eq!(
         env.iter().map(|(k, v)| (k.as_str(), v.expose())).collect::<Vec<_>>(),
         [("A", "hunter2"), ("B", "")]
     );
     assert_eq!((cwd.as_deref(), *replicas), (Some(Path::new("/home/project/sub")), 3));
-    assert_eq!(found.source.queue.as_deref(), Some("disk"));
-    assert_eq!(found.source.request_timeout, Some(Duration::from_millis(7)));
+    assert_eq!(found.tools.queue.as_deref(), Some("disk"));
+    assert_eq!(found.tools.timeout.some(), Some(Duration::from_millis(7)));
     let options = &found.options;
     assert_eq!(options.health_check.interval, Duration::from_millis(11));
     assert_eq!((options.protocol, options.trace), (Protocol::Legacy, Some(true)));
@@ -125,11 +130,11 @@ fn a_bad_entry_is_refused_at_its_line() {
             gantry.yaml:10: mcpServers.ws.urls must be a ws:// or wss:// address without user and password, such as wss://mcp.example.com/ws
             gantry.yaml:11: mcpServers.tcp.url must be a host and a port, such as tcp://127.0.0.1:9000
             gantry.yaml:12: mcpServers.addr.address is for type tcp; use "url"
-            gantry.yaml:13: mcpServers.typ.type must be stdio or http or sse or websocket or tcp or ws or streamable-http or streamableHttp, found "grpc"
+            gantry.yaml:13: mcpServers.typ.type must be process or stdio or http or streamable-http or streamableHttp or sse or websocket or ws or tcp, found "grpc"
             gantry.yaml:14: "agent" in mcpServers is a name of Gantry's own; choose another
             gantry.yaml:15: "workspace" in mcpServers is a name of Gantry's own; choose another
             gantry.yaml:16: "a!" in mcpServers must be a name of 1 to 64 letters, digits, spaces and _ - . / @
-            gantry.yaml:17: mcpServers.text must be a group of keys, found "hunter"
+            gantry.yaml:17: mcpServers.text must be a group of keys, found text
             gantry.yaml:18: unknown key "comand" in mcpServers.near; did you mean "command"?
             gantry.yaml:18: mcpServers.near.queue: unknown queue "disc"; no queue is configured; add it under "queues""#]],
     );
@@ -142,16 +147,16 @@ fn secrets_are_not_shown_in_errors() {
          c: { command: x, env: { A: 5, '': hunter2, 'B=': hunter2, C: [hunter2], D: \"hunter2\\0\" } }\n  \
          d: { url: 'http://a/', headers: { 'a b': hunter2, X: \"hunter2\\n\", Y: true } }\n",
         expect![[r#"
-            gantry.yaml:2: mcpServers.a.env must be a group of texts, each under the name of a variable
-            gantry.yaml:3: mcpServers.b.env must be a group of texts, each under the name of a variable
+            gantry.yaml:2: mcpServers.a.env must be a group of keys, found text
+            gantry.yaml:3: mcpServers.b.env must be a group of keys, found a list
             gantry.yaml:4: mcpServers.c.env.A must be text; put it in quotes
             gantry.yaml:4: "" in mcpServers.c.env must be the name of a variable
             gantry.yaml:4: "B=" in mcpServers.c.env must be the name of a variable
             gantry.yaml:4: mcpServers.c.env.C must be text; put it in quotes
-            gantry.yaml:4: mcpServers.c.env.D holds a character that cannot stand there
+            gantry.yaml:4: mcpServers.c.env.D must be text; put it in quotes
             gantry.yaml:5: "a b" in mcpServers.d.headers must be the name of a header
-            gantry.yaml:5: mcpServers.d.headers.X holds a character that cannot stand there
-            gantry.yaml:5: mcpServers.d.headers.Y must be text; put it in quotes"#]],
+            gantry.yaml:5: mcpServers.d.headers.X must be text on one line; put it in quotes
+            gantry.yaml:5: mcpServers.d.headers.Y must be text on one line; put it in quotes"#]],
     );
 }
 
@@ -171,7 +176,7 @@ fn an_unset_variable_switches_off_its_server_only() {
          off: { command: '${NONE}', enabled: false }\n  on: { command: x, enabled: '${NONE}' }\n  \
          ask: { command: x, env: { A: '${input:key}', B: '${env:SECRET}' } }\n",
     );
-    let off = |id: &str| config.main.mcp_servers[id].off.clone();
+    let off = |id: &str| config.main().mcp_servers[id].off.clone();
     assert_eq!(off("good"), None);
     let Some(DisabledReason::Unusable(reason)) = off("bad") else { panic!("{:?}", off("bad")) };
     let advice = |name: &str| {
@@ -194,7 +199,7 @@ fn an_unset_variable_switches_off_its_server_only() {
         "mcpServers:\n  a: { command: '${NONE:-${OTHER}}' }\n  b: { command: '${NONE}', nope: 1 }\nworkspace: '${NONE}'\n",
         expect![[r#"
             gantry.yaml:2: mcpServers.a.command: the default of ${NONE} holds another variable; a default is plain text
-            gantry.yaml:3: unknown key "nope" in mcpServers.b; known keys are description, type, command, args, env, cwd, replicas, url, urls, address, headers, enabled, disabled, toolsAllowed, toolsDenied, queue, cache, requestTimeoutMs, toolsCache, toolsQueue, toolsTimeout, startupTimeoutMs, healthCheck, protocol, prefix, traceMCP, elicitation, sampling, roots
+            gantry.yaml:3: unknown key "nope" in mcpServers.b; known keys are description, type, command, args, env, cwd, replicas, url, urls, address, headers, disabled, startupTimeoutMs, healthCheck, protocol, prefix, traceMCP, elicitation, sampling, roots, enabled, toolsAllowed, toolsDenied, queue, cache, requestTimeoutMs, toolsCache, toolsQueue, toolsTimeout
             gantry.yaml:4: workspace: ${NONE} is not set; set it in the environment or in .env, or write ${NONE:-default}"#]],
     );
 }
@@ -222,8 +227,8 @@ fn the_files_of_editors_are_configurations() {
     let (servers, warnings) = with_warnings(Format::Json, claude);
     assert_eq!(servers.len(), 2);
     expect![[r#"
-        .mcp.json:2: mcpServers.memory.autoApprove has no effect; "approvals" and "policies" decide who is asked
-        .mcp.json:3: mcpServers.memory.alwaysAllow has no effect; "approvals" and "policies" decide who is asked
+        .mcp.json:2: mcpServers.memory.autoApprove has no effect; "approvals" and "policies" decide which calls wait
+        .mcp.json:3: mcpServers.memory.alwaysAllow has no effect; "approvals" and "policies" decide which calls wait
         .mcp.json:3: mcpServers.memory.timeout has no effect; its unit differs between editors; write "requestTimeoutMs""#]].assert_eq(&warnings.join("\n"));
     let code = r#"{
       "$schema": "x", "inputs": [{ "id": "key", "type": "promptString" }],
@@ -233,12 +238,11 @@ fn the_files_of_editors_are_configurations() {
         "GitHub remote": { "type": "http", "url": "https://a/mcp", "headers": { "A": "${input:key}" }, "cwd": "x" } } }"#;
     let (servers, warnings) = with_warnings(Format::Json, code);
     expect![[r#"
-        GitHub remote McpServer { kind: "http", off: Some(Unusable(".mcp.json:6: mcpServers.\"GitHub remote\".headers.A: an editor asks for ${input:key} and Gantry cannot; write ${VAR} instead and set VAR")), .. }
-        io.github.github/github-mcp-server McpServer { kind: "stdio", off: None, .. }"#]].assert_eq(&servers.join("\n"));
+        GitHub remote http Some(Unusable(".mcp.json:6: servers.\"GitHub remote\".headers.A: an editor asks for ${input:key} and Gantry cannot; write ${VAR} instead and set VAR"))
+        io.github.github/github-mcp-server stdio None"#]].assert_eq(&servers.join("\n"));
     expect![[r#"
-        .mcp.json:2: inputs has no effect; Gantry asks nobody for them; write ${VAR} where ${input:…} stands and set VAR
-        .mcp.json:5: mcpServers."io.github.github/github-mcp-server".envFile has no effect; write the variables into "env", as ${VAR}, and their values into .env beside the configuration
-        .mcp.json:5: mcpServers."io.github.github/github-mcp-server".gallery has no effect; it is for editors
-        .mcp.json:5: mcpServers."io.github.github/github-mcp-server".version has no effect; it is for editors
-        .mcp.json:6: mcpServers."GitHub remote".cwd has no effect with type http"#]].assert_eq(&warnings.join("\n"));
+        .mcp.json:2: inputs has no effect; Gantry does not ask for them; write ${VAR} where ${input:…} stands and set VAR
+        .mcp.json:5: servers."io.github.github/github-mcp-server".envFile has no effect; write the variables into "env", as ${VAR}, and their values into .env beside the configuration
+        .mcp.json:5: servers."io.github.github/github-mcp-server".gallery has no effect; it is for editors
+        .mcp.json:5: servers."io.github.github/github-mcp-server".version has no effect; it is for editors"#]].assert_eq(&warnings.join("\n"));
 }

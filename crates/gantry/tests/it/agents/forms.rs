@@ -114,7 +114,9 @@ fn pol_6_an_agent_json_with_all_that_such_files_hold_is_understood() {
     // What has no effect yet is named, with its line, wherever a person looks.
     let doctor = site.home.run(["doctor"]);
     for key in ["guardrails", "memory", "limits"] {
-        let words = format!("agents/reader/agent.json:1: {key} has no effect in this version");
+        let words = format!(
+            "agents/reader/agent.json:1: {key} has no effect; this version of Gantry does not read it"
+        );
         assert!(doctor.stdout.contains(&words), "{key}: {doctor:?}");
         site.server.says(&words);
     }

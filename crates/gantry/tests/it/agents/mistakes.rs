@@ -134,7 +134,7 @@ fn pol_6_a_mistake_in_a_tools_file_leaves_that_tool_out_and_names_its_line() {
         ),
         (
             "{ \"kind\": \"mcp\", \"command\": \"x\",\n  \"builtinPolicy\": { \"name\": \"fs_read\" } }",
-            (2, "builtinPolicy is for kind builtin; remove it"),
+            (2, "unknown key \"builtinPolicy\""),
         ),
         (
             "{ \"kind\": \"builtin\", \"builtinPolicy\": { \"name\": \"shell_exec\" } }",

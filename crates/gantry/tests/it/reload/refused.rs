@@ -75,8 +75,10 @@ fn broken() -> Vec<Broken> {
         ),
         (
             "two owners of one id",
-            good("")
-                .replace("workspace: { queue: disk }", "workspace: { queue: disk }, s: { kind: builtin }"),
+            good("").replace(
+                "workspace: { queue: disk }",
+                "workspace: { queue: disk }, s: { kind: builtin, builtinPolicy: { name: fs_read } }",
+            ),
             3,
             "the id \"s\" is already taken",
         ),

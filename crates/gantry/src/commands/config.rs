@@ -1,0 +1,57 @@
+//! `gantry config`: check the configuration, show what applies, print the schema for editors.
+
+use super::policy::configuration;
+use crate::cli::{Cli, ConfigAction};
+use crate::config::{Setting, json_schema, settings};
+use crate::exit::Outcome;
+use crate::startup;
+use crate::term::{self, Column, plural};
+use serde_json::{Value, json};
+
+pub(super) fn run(cli: &Cli, action: &ConfigAction) -> anyhow::Result<Outcome> {
+    match action {
+        ConfigAction::Schema => term::print_json(&json_schema()),
+        ConfigAction::Check => check(cli)?,
+        ConfigAction::Show => show(cli)?,
+    }
+    Ok(Outcome::Success)
+}
+
+/// Every problem is in the error. Warnings are logged as for every command.
+fn check(cli: &Cli) -> anyhow::Result<()> {
+    let loaded = configuration(cli)?;
+    startup::validate(&loaded)?;
+    let file = loaded.file.as_ref().map(|file| file.display().to_string());
+    if cli.json {
+        term::print_json(&json!({ "ok": true, "file": file, "warnings": loaded.warnings }));
+        return Ok(());
+    }
+    let projects: Vec<&str> = loaded.config.all().map(|(name, _)| name).collect();
+    let subject = file.unwrap_or_else(|| "No file, so the defaults apply".to_owned());
+    let warnings = match loaded.warnings.len() {
+        0 => String::new(),
+        n => format!(" {} above.", plural(n, "warning")),
+    };
+    let text = format!("{subject}: no problems. Projects: {}.{warnings}", projects.join(", "));
+    term::print(&term::sanitize(&text));
+    Ok(())
+}
+
+const COLUMNS: [Column<Setting>; 3] = [
+    Column::new("KEY", |it| it.path.clone()),
+    Column::new("VALUE", |it| match &it.value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }),
+    Column::new("FROM", |it| it.from.clone().unwrap_or_else(|| "default".to_owned())),
+];
+
+fn show(cli: &Cli) -> anyhow::Result<()> {
+    let settings = settings(&configuration(cli)?);
+    if cli.json {
+        term::print_json(&json!({ "items": settings }));
+    } else {
+        term::print_table(&settings, &COLUMNS, |_| None);
+    }
+    Ok(())
+}

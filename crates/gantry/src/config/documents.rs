@@ -1,0 +1,106 @@
+//! The files that a configuration was read from, to say later where a key stands.
+
+use super::document::{Document, Node, find};
+use super::error::Location;
+use super::key_path::KeyPath;
+use super::model::MAIN_PROJECT;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The files of a configuration. Two configurations that say the same are the same wherever it stands, so documents are
+/// all equal.
+#[derive(Debug, Clone)]
+pub(super) struct Documents {
+    main: Arc<Document>,
+    /// Files that each define one agent or tool, by project, section and name.
+    definitions: BTreeMap<(String, String, String), Arc<Document>>,
+}
+
+impl PartialEq for Documents {
+    fn eq(&self, _other: &Self) -> bool {
+        true
+    }
+}
+
+impl Documents {
+    pub(super) fn new(main: Document) -> Self {
+        Self { main: Arc::new(main), definitions: BTreeMap::new() }
+    }
+
+    pub(super) fn main(&self) -> &Document {
+        &self.main
+    }
+
+    /// Adds a file that defines an agent or a tool.
+    pub(super) fn define(&mut self, project: &str, section: &str, name: &str, document: Document) {
+        let key = (project.to_owned(), section.to_owned(), name.to_owned());
+        self.definitions.insert(key, Arc::new(document));
+    }
+
+    /// The files that define agents and tools of a project.
+    pub(super) fn definitions(&self, project: &str) -> impl Iterator<Item = (&str, &str, &Document)> {
+        let of_project = self.definitions.iter().filter(move |((of, ..), _)| of == project);
+        of_project.map(|((_, section, name), document)| (section.as_str(), name.as_str(), &**document))
+    }
+
+    /// Where the value at these keys of a project stands, and its path in that file.
+    pub(super) fn locate(&self, project: &str, keys: &[&str]) -> (Location, String) {
+        if let [section, name, rest @ ..] = keys {
+            let key = (project.to_owned(), (*section).to_owned(), (*name).to_owned());
+            if let Some(document) = self.definitions.get(&key) {
+                let whole = if *section == "agents" { "this agent" } else { "this tool" };
+                return (document.locate(rest), path(&KeyPath::Root(whole), rest));
+            }
+        }
+        let in_file: Vec<&str> = match project {
+            MAIN_PROJECT => keys.to_vec(),
+            other => [&["projects", other], keys].concat(),
+        };
+        (self.main.locate(&in_file), path(&KeyPath::CONFIGURATION, &in_file))
+    }
+
+    /// Where the key itself stands that leads to a value.
+    pub(super) fn key_location(&self, project: &str, keys: &[&str]) -> Location {
+        let (at, _) = self.locate(project, keys);
+        let group = keys.split_last().and_then(|(last, group)| find(self.value(project, group)?, last));
+        Location { line: group.map_or(at.line, |entry| entry.line), ..at }
+    }
+
+    /// Whether there is a value at these keys of a project.
+    pub(super) fn has(&self, project: &str, keys: &[&str]) -> bool {
+        self.value(project, keys).is_some()
+    }
+
+    /// The value at these keys of a project as it is written, quoted.
+    pub(super) fn written(&self, project: &str, keys: &[&str]) -> String {
+        self.value(project, keys).map(|node| node.value.quoted()).unwrap_or_default()
+    }
+
+    fn value(&self, project: &str, keys: &[&str]) -> Option<&Node> {
+        if let [section, name, rest @ ..] = keys {
+            let key = (project.to_owned(), (*section).to_owned(), (*name).to_owned());
+            if let Some(document) = self.definitions.get(&key) {
+                return document.get(rest);
+            }
+        }
+        match project {
+            MAIN_PROJECT => self.main.get(keys),
+            other => self.main.get(&[&["projects", other], keys].concat()),
+        }
+    }
+}
+
+/// The path of a section of a project.
+pub(super) fn section_path(project: &str, section: &str) -> String {
+    if project == MAIN_PROJECT { section.to_owned() } else { format!("projects.{project}.{section}") }
+}
+
+fn path(parent: &KeyPath<'_>, keys: &[&str]) -> String {
+    match keys {
+        [] => parent.to_string(),
+        [key, rest @ ..] => match key.parse() {
+            Ok(n) => path(&parent.item(n), rest),
+            Err(_) => path(&parent.key(key), rest),
+        },
+    }
+}

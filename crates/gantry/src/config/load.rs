@@ -1,0 +1,299 @@
+//! Loads a configuration: finds the file, reads it and the files beside it, and makes projects of them.
+
+use super::compose::Both;
+use super::de::{self, Context};
+use super::definition_files;
+use super::document::{self, Document, Format, Node, Value, find as find_entry};
+use super::documents::Documents;
+use super::dotenv::{self, Env, Variables};
+use super::error::{Error, Location, Problem, lines};
+use super::find::{self, Found, Source, absolute};
+use super::key_path::KeyPath;
+use super::model::{Config, MAIN_PROJECT, McpServer, Places, Project};
+use super::resolve::{Base, Resolver, inherit_limits, is_own_name};
+use super::schema::{self, ConfigFile};
+use gantry_core::options::ServerId;
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Variables that are read before a `.env` can be, so one in there has no effect.
+const PROCESS_ONLY: [&str; 2] = ["GANTRY_CONFIG", "GANTRY_DATA"];
+/// The files that pin the definitions of tools begin and end like this, with the name of the project between.
+const LOCK: (&str, &str) = ("gantry", "lock");
+/// The folder for projects, beside the configuration and in the data folder.
+const PROJECTS: &str = "projects";
+
+/// A configuration and where it came from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Loaded {
+    /// What applies.
+    pub config: Config,
+    /// The file, absolute; none when Gantry runs on defaults.
+    pub file: Option<PathBuf>,
+    /// Where relative paths start: the folder of the file, or the working folder. Absolute.
+    pub folder: PathBuf,
+    /// The data folder, absolute. It need not exist yet.
+    pub data: PathBuf,
+    /// Every file that configures Gantry, or would at the next start if it came to be. A process that can write these can
+    /// give itself any right.
+    pub config_files: Vec<PathBuf>,
+    /// Folders below which any `agents/*.md`, `agents/*/agent.json` and `tools/*/tool.json` configures Gantry likewise.
+    /// They need not exist.
+    pub definition_roots: Vec<PathBuf>,
+    /// What the user should know although it stops nothing.
+    pub warnings: Vec<String>,
+    /// The files themselves, to say where a key stands.
+    pub(super) documents: Documents,
+}
+
+impl Loaded {
+    /// Where the value at these keys of a project stands.
+    pub(crate) fn locate(&self, project: &str, keys: &[&str]) -> Location {
+        self.documents.locate(project, keys).0
+    }
+}
+
+impl Config {
+    /// Finds and reads the configuration. Without a file, everything is at its default.
+    pub fn load(source: &Source, env: &dyn Env) -> Result<Loaded, Error> {
+        let folder = std::path::absolute(&source.folder).map_err(|error| {
+            Problem::in_file(&source.folder, format!("the working folder has no absolute path: {error}"))
+        })?;
+        let found = find::file(source, &folder, env)?;
+        read(source, &folder, found.as_ref(), env)
+    }
+
+    /// Where the data of a configuration is that cannot be used.
+    pub fn data(source: &Source, env: &dyn Env) -> Option<PathBuf> {
+        let folder = std::path::absolute(&source.folder).ok()?;
+        let found = find::file(source, &folder, env).ok()?;
+        let beside = found.as_ref().and_then(|found| found.path.parent()).unwrap_or(&folder);
+        Some(find::data(source, &folder, beside, env))
+    }
+
+    /// What applies without any file, with the data in this folder.
+    pub fn defaults(source: &Source, data: PathBuf, env: &dyn Env) -> Result<Loaded, Error> {
+        let source = Source { data: Some(data), ..source.clone() };
+        read(&source, &source.folder, None, env)
+    }
+}
+
+fn read(source: &Source, folder: &Path, found: Option<&Found>, env: &dyn Env) -> Result<Loaded, Error> {
+    let file = found.map(|found| found.path.clone());
+    let beside = file.as_deref().and_then(Path::parent).unwrap_or(folder).to_owned();
+    let base = Base { data: find::data(source, folder, &beside, env), folder: beside };
+    let mut warnings = Vec::new();
+    let parsed = match found {
+        Some(found) => {
+            let dotenv = dotenv(&found.path, &found.name, &mut warnings)?;
+            let text = find::read(&found.path, &found.name)?;
+            let variables = Variables::new(env).with_file(dotenv);
+            parse(&text, found.format, &found.name, &base, &variables)?
+        }
+        None => parse("", Format::Yaml, Path::new(""), &base, &Variables::new(env))?,
+    };
+    warnings.extend(parsed.warnings);
+    let Parsed { config, links, documents, .. } = parsed;
+    let unusable = config.all().filter_map(|(name, project)| workspace_problem(name, project, &documents));
+    if let Some(error) = Error::all(unusable) {
+        return Err(error);
+    }
+    let mut config_files = find::config_files(file.as_deref(), folder);
+    // A process that can write them can accept a tool that has changed.
+    config_files.extend(config.all().map(|(_, project)| project.places.lock.clone()));
+    config_files.extend(links);
+    // A process that can write them can have credentials sent elsewhere.
+    let apis = config.all().flat_map(|(_, project)| project.apis.values());
+    config_files.extend(apis.flat_map(|api| api.documents.paths().cloned()));
+    // The working folder counts for the next start, as the files in it do that are found by name.
+    let mut definition_roots = vec![folder.to_owned()];
+    definition_roots.extend(config.all().map(|(_, project)| project.places.folder.clone()));
+    definition_roots.sort();
+    definition_roots.dedup();
+    let Base { folder, data } = base;
+    Ok(Loaded { config, file, folder, data, config_files, definition_roots, warnings, documents })
+}
+
+fn workspace_problem(name: &str, project: &Project, documents: &Documents) -> Option<Problem> {
+    let workspace = &project.places.workspace;
+    if workspace.is_dir() {
+        return None;
+    }
+    let message = format!("workspace: {} is not a folder; create it", workspace.display());
+    Some(match documents.has(name, &["workspace"]) {
+        true => Problem::at(&documents.locate(name, &["workspace"]).0, message),
+        false => Problem::in_file(&documents.main().file, message),
+    })
+}
+
+/// What a configuration says, and what in it has no effect.
+pub(super) struct Parsed {
+    pub(super) config: Config,
+    pub(super) warnings: Vec<String>,
+    /// The files beside it that are links.
+    links: Vec<PathBuf>,
+    documents: Documents,
+}
+
+/// A text and the files beside it, read and resolved.
+pub(super) fn parse(
+    text: &str,
+    format: Format,
+    name: &Path,
+    base: &Base,
+    variables: &Variables<'_>,
+) -> Result<Parsed, Error> {
+    let file: Arc<Path> = Arc::from(name);
+    let root = format.parse(text).map_err(|syntax| {
+        let location = Location { file: file.clone(), line: syntax.line };
+        Problem::at(&location, syntax.message).with_column(syntax.column)
+    })?;
+    let mut document = Document::new(file.clone(), root);
+    let context = Context::new(file, Some(variables));
+    document.duplicates().into_iter().for_each(|(line, message)| context.report(line, message));
+    inherit_limits(&mut document.root).into_iter().for_each(|(line, message)| context.report(line, message));
+    let read = de::read::<ConfigFile>(&document.root, KeyPath::CONFIGURATION, &context);
+    let places = read.as_ref().map(|file| all_places(file, base, name.parent().unwrap_or(name)));
+    let mut resolver = Resolver::new(base, document);
+    let findings = context.into_findings();
+    resolver.problems.extend(findings.problems);
+    resolver.warnings.extend(findings.warnings);
+    let (Some(file), Some(places)) = (read, places) else {
+        let error = resolver.problems.into_error();
+        return Err(error.unwrap_or_else(|| Problem::in_file(name, "cannot be read").into()));
+    };
+    for (project, options) in projects_of(&file) {
+        resolver.claim_names(project, options);
+    }
+    // Without a configuration, nothing says that the files in these folders are Gantry's.
+    resolver.is_lenient = name.as_os_str().is_empty();
+    let mut links = Vec::new();
+    let mut files = BTreeMap::new();
+    for places in &places {
+        let mut found = definition_files::read_all(places, &mut resolver, variables);
+        links.append(&mut found.links);
+        files.insert(places.name.clone(), found);
+    }
+    let (config, mut resolver) = resolver.config(file, files, places);
+    resolver.warn_not_inherited();
+    if let Some(error) = resolver.problems.into_error() {
+        return Err(error);
+    }
+    Ok(Parsed { config, warnings: lines(&resolver.warnings), links, documents: resolver.documents })
+}
+
+/// The projects of a file, by name.
+fn projects_of(file: &ConfigFile) -> impl Iterator<Item = (&str, &schema::ProjectOptions)> {
+    let Both(process, main) = file;
+    let others = process.projects.iter().map(|(name, Both(_, options))| (&**name, options));
+    std::iter::once((MAIN_PROJECT, main)).chain(others)
+}
+
+/// Where the projects of a file stand, the file itself first. `shown` is the folder of the configuration as messages name
+/// it.
+fn all_places(file: &ConfigFile, base: &Base, shown: &Path) -> Vec<Places> {
+    let (begin, end) = LOCK;
+    let places = projects_of(file).map(|(name, options)| {
+        let is_main = name == MAIN_PROJECT;
+        let below =
+            |folder: &Path| if is_main { folder.to_owned() } else { folder.join(PROJECTS).join(name) };
+        let lock = if is_main { format!("{begin}.{end}") } else { format!("{begin}.{name}.{end}") };
+        Places {
+            name: name.to_owned(),
+            workspace: absolute(&base.folder, &options.workspace),
+            folder: below(&base.folder),
+            shown: below(shown),
+            data: below(&base.data),
+            lock: base.folder.join(lock),
+        }
+    });
+    places.collect()
+}
+
+/// The variables of the `.env` beside a configuration, if there is one.
+fn dotenv(file: &Path, name: &Path, warnings: &mut Vec<String>) -> Result<HashMap<String, String>, Problem> {
+    let (path, name) = (file.with_file_name(find::DOTENV), name.with_file_name(find::DOTENV));
+    // A folder of this name is a Python environment, not ours.
+    if !path.is_file() {
+        return Ok(HashMap::new());
+    }
+    let text = find::read(&path, &name)?;
+    let variables = dotenv::parse_dotenv(&text)
+        .map_err(|bad| Problem::at(&Location { file: name.as_path().into(), line: bad.line }, bad.message))?;
+    for variable in PROCESS_ONLY {
+        if variables.contains_key(variable) {
+            let file = name.display();
+            warnings.push(format!("{file}: {variable} has no effect here; set it in the environment"));
+        }
+    }
+    Ok(variables)
+}
+
+/// Reads the entry of one MCP server that is added while Gantry runs: the same keys, checks and messages as in the file.
+#[derive(Debug, Clone)]
+pub struct ServerReader {
+    file: Option<PathBuf>,
+    base: Base,
+    queues: Vec<String>,
+    /// Ids of tools that are no MCP servers.
+    taken: Vec<String>,
+}
+
+impl ServerReader {
+    /// For the servers of a project of this configuration.
+    pub fn new(loaded: &Loaded, project: &Project) -> Self {
+        Self {
+            file: loaded.file.clone(),
+            base: Base { folder: loaded.folder.clone(), data: loaded.data.clone() },
+            queues: loaded.config.queues.iter().map(|queue| queue.name.to_string()).collect(),
+            taken: project.builtin.keys().cloned().collect(),
+        }
+    }
+
+    /// The server that the text of a JSON object describes, and what in it has no effect. The `.env` beside the
+    /// configuration is read anew, so that a variable can be set for a server that is added.
+    pub fn read(&self, id: &str, entry: &str, env: &dyn Env) -> Result<(McpServer, Vec<String>), Error> {
+        // It stands in no file, so no message names one.
+        let name: Arc<Path> = Arc::from(Path::new(""));
+        let file = match &self.file {
+            Some(file) => dotenv(file, file, &mut Vec::new())?,
+            None => HashMap::new(),
+        };
+        let node = Format::Json.parse(entry).map_err(|syntax| {
+            Problem::at(&Location { file: name.clone(), line: syntax.line }, syntax.message)
+        })?;
+        if self.taken.iter().any(|taken| taken == id) {
+            return Err(
+                Problem::general(format!("{id:?} is in the catalogue of tools; choose another id")).into()
+            );
+        }
+        let document = Document::new(name.clone(), under("mcpServers", under(id, node)));
+        let variables = Variables::new(env).with_file(file);
+        let context = Context::new(name, Some(&variables));
+        document.duplicates().into_iter().for_each(|(line, message)| context.report(line, message));
+        let root = KeyPath::CONFIGURATION;
+        let servers = find_entry(&document.root, "mcpServers").and_then(|servers| {
+            de::read::<BTreeMap<ServerId, schema::McpServer>>(&servers.node, root.key("mcpServers"), &context)
+        });
+        if is_own_name(id) {
+            context.report(1, format!("{id:?} in mcpServers is a name of Gantry's own; choose another"));
+        }
+        let mut resolver = Resolver::new(&self.base, document);
+        resolver.queues.extend(self.queues.iter().cloned());
+        let findings = context.into_findings();
+        resolver.problems.extend(findings.problems);
+        let server = resolver.servers(MAIN_PROJECT, servers.unwrap_or_default()).remove(id);
+        if let Some(error) = resolver.problems.into_error() {
+            return Err(error);
+        }
+        let server = server.ok_or_else(|| Problem::general("there is no server in this"))?;
+        let warnings = findings.warnings.iter().chain(&resolver.warnings);
+        Ok((server, warnings.map(|warning| warning.message().to_owned()).collect()))
+    }
+}
+
+fn under(key: &str, node: Node) -> Node {
+    let line = node.line;
+    Node { line, value: Value::Map(vec![document::Entry { key: key.to_owned(), line, node }]) }
+}

@@ -1,0 +1,316 @@
+//! Resolves MCP servers, REST tools, APIs, and what agents say of all of them.
+
+use super::Resolver;
+use crate::config::compose::{Both, Entry};
+use crate::config::find::absolute;
+use crate::config::model::{Api, McpServer, Project, RestTool};
+use crate::config::schema;
+use crate::config::watch::FileSnapshot;
+use gantry_core::options::ServerId;
+use gantry_core::pattern::Pattern;
+use gantry_core::toolset::ToolSelector;
+use gantry_provider::options::{Secret, is_url};
+use gantry_rest::{NAMESPACE, SpecPlace, StreamMode, Streaming, provider_id};
+use gantry_runtime::options::ProviderOptions;
+use gantry_upstream::options::{DisabledReason, ServerOptions, TransportType};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+impl Resolver<'_> {
+    pub(in crate::config) fn servers(
+        &mut self,
+        project: &str,
+        entries: BTreeMap<ServerId, schema::McpServer>,
+    ) -> BTreeMap<String, McpServer> {
+        let mut servers = BTreeMap::new();
+        for (id, entry) in entries {
+            let Entry { value, missing, is_whole } = entry;
+            let Some(Both(options, Both(tools, _))) = value else { continue };
+            let server = self.server(project, ["mcpServers", &id], options, tools, missing, is_whole);
+            servers.insert(id.into(), server);
+        }
+        servers
+    }
+
+    /// One server; `missing` is what the environment lacks for it.
+    pub(super) fn server(
+        &mut self,
+        project: &str,
+        entry: [&str; 2],
+        mut options: ServerOptions,
+        tools: ProviderOptions,
+        missing: String,
+        is_whole: bool,
+    ) -> McpServer {
+        self.check_queues(project, &entry, &tools);
+        if is_whole && missing.is_empty() {
+            self.check_transport(project, &entry, &options);
+        }
+        // Only a process has a folder.
+        options.cwd = (options.transport() == TransportType::Stdio)
+            .then(|| absolute(&self.base.folder, options.cwd.unwrap_or_default()));
+        let off = disabled(tools.enabled && !options.disabled, missing);
+        McpServer { options, tools, off }
+    }
+
+    /// One way to reach the server, and all that this way needs.
+    fn check_transport(&mut self, project: &str, entry: &[&str], options: &ServerOptions) {
+        let transport = options.transport();
+        if let Some((key, message)) = transport_problem(options) {
+            let spellings = ["url", "endpoint", "serverUrl", "httpUrl"].into_iter().filter(|_| key == "url");
+            let written =
+                spellings.filter(|key| self.documents.has(project, &[entry, &[*key]].concat())).next();
+            let key = written.unwrap_or(key);
+            let keys = if key.is_empty() { entry.to_vec() } else { [entry, &[key]].concat() };
+            return self.problem(project, &keys, &message);
+        }
+        for key in without_effect(transport, options) {
+            let message = format!("has no effect with type {}", transport.as_str());
+            self.warn(project, &[entry, &[key]].concat(), &message);
+        }
+    }
+
+    pub(super) fn rest_tools(
+        &mut self,
+        project: &str,
+        entries: BTreeMap<schema::RestToolName, schema::RestTool>,
+    ) -> BTreeMap<String, RestTool> {
+        let mut tools = BTreeMap::new();
+        for (name, entry) in entries {
+            let keys = ["restTools", &*name];
+            let Some(Both(tool, run)) = entry.value else { continue };
+            if let Some(queue) = &run.queue {
+                self.check_queue(project, &[&keys[..], &["queue"]].concat(), queue);
+            }
+            self.warn_switched_off(project, &keys, run.enabled, &entry.missing);
+            let mut tool = tool.value;
+            if let Some(tool) = &mut tool {
+                (&*name).clone_into(&mut tool.name);
+                tool.streaming.as_ref().into_iter().for_each(|it| self.check_streaming(project, &keys, it));
+            }
+            let off = disabled(run.enabled, entry.missing);
+            tools.insert(name.into(), RestTool { tool, run, off });
+        }
+        tools
+    }
+
+    /// Warns of keys for one way to read a stream where another one is chosen.
+    fn check_streaming(&mut self, project: &str, keys: &[&str], streaming: &Streaming) {
+        let mode = match streaming.mode {
+            StreamMode::JsonStream => return,
+            StreamMode::Ndjson => "ndjson",
+            StreamMode::Sse => "sse",
+        };
+        for (key, value) in [
+            ("linePrefix", &streaming.line_prefix),
+            ("discriminatorField", &streaming.discriminator_field),
+            ("doneValue", &streaming.done_value),
+            ("answerField", &streaming.answer_field),
+            ("tokenValue", &streaming.token_value),
+            ("tokenField", &streaming.token_field),
+        ] {
+            if value.is_some() {
+                let keys = [keys, &["streaming", key]].concat();
+                self.warn(project, &keys, &format!("has no effect with mode {mode}"));
+            }
+        }
+    }
+
+    pub(super) fn apis(
+        &mut self,
+        project: &str,
+        entries: BTreeMap<schema::ApiId, schema::Api>,
+    ) -> BTreeMap<String, Api> {
+        let mut apis = BTreeMap::new();
+        for (id, entry) in entries {
+            let keys = ["openapiSpecs", &*id];
+            let Some(Both(api, tools)) = entry.value else { continue };
+            self.check_queues(project, &keys, &tools);
+            self.warn_switched_off(project, &keys, tools.enabled, &entry.missing);
+            let mut options = api.value;
+            let mut documents = FileSnapshot::default();
+            if let Some(options) = &mut options {
+                (&*id).clone_into(&mut options.id);
+                if let SpecPlace::File(file) = &mut options.spec {
+                    *file = absolute(&self.base.folder, &*file);
+                }
+                documents = FileSnapshot::of_document(&options.spec);
+            }
+            let off = disabled(tools.enabled, entry.missing);
+            apis.insert(id.into(), Api { options, tools, documents, off });
+        }
+        apis
+    }
+
+    fn warn_switched_off(&mut self, project: &str, keys: &[&str], is_enabled: bool, missing: &str) {
+        // A service that is switched off anyway needs no variables.
+        if is_enabled && !missing.is_empty() {
+            self.warn(project, keys, &format!("is switched off: {missing}"));
+        }
+    }
+
+    /// Tells ids of providers from patterns in the tools that agents have, and reports APIs that do not exist.
+    pub(super) fn select_providers(&mut self, project: &mut Project) {
+        let ids: Vec<String> = project.apis.keys().map(|id| provider_id(id)).collect();
+        let is_provider = |id: &str| {
+            ["workspace", NAMESPACE].contains(&id)
+                || project.mcp_servers.contains_key(id)
+                || project.builtin.contains_key(id)
+        };
+        let mut unknown = Vec::new();
+        for (name, agent) in &mut project.agents {
+            let mut include = Vec::new();
+            for (n, selector) in std::mem::take(&mut agent.selection.include).into_iter().enumerate() {
+                let text = selector.as_str();
+                if text.starts_with(&provider_id("")) {
+                    let pattern = Pattern::parse(text).ok();
+                    let is_selected =
+                        |id: &&String| pattern.as_ref().is_some_and(|pattern| pattern.matches(id));
+                    let before = include.len();
+                    include.extend(
+                        ids.iter().filter(is_selected).map(|id| ToolSelector::Provider(id.as_str().into())),
+                    );
+                    if include.len() == before {
+                        unknown.push((name.clone(), n.to_string(), text.to_owned()));
+                    }
+                } else if matches!(selector, ToolSelector::ProviderOrTools(_)) && is_provider(text) {
+                    include.push(ToolSelector::Provider(text.into()));
+                } else {
+                    include.push(selector);
+                }
+            }
+            agent.selection.include = include;
+        }
+        for (agent, n, text) in unknown {
+            let advice = match ids.as_slice() {
+                [] => "no API is configured; add it under \"openapiSpecs\"".to_owned(),
+                known => format!("there are {}", known.join(", ")),
+            };
+            let (project, message) = (&project.places.name, format!(": there is no API {text:?}; {advice}"));
+            let list = ["agents", agent.as_str(), "tools", &n];
+            let group = ["agents", agent.as_str(), "tools", "use", &n];
+            let is_list = self.documents.has(project, &list);
+            self.problem(project, if is_list { &list[..] } else { &group[..] }, &message);
+        }
+    }
+}
+
+/// Why an entry does not say one way to reach its server: the key, which is empty for the entry itself, and the words.
+fn transport_problem(options: &ServerOptions) -> Option<(&'static str, String)> {
+    use TransportType::{Stdio, Tcp};
+    let transport = options.transport();
+    let is_stdio = transport == Stdio;
+    let addresses =
+        [("url", options.url.as_slice()), ("urls", &options.urls), ("address", options.address.as_slice())];
+    let given: Vec<_> = addresses.into_iter().filter(|(_, addresses)| !addresses.is_empty()).collect();
+    let word = transport.as_str();
+    Some(match (options.transport, &options.command, given.as_slice()) {
+        (None, None, []) => {
+            ("", "needs \"command\", the program to start, or \"url\", where it listens".to_owned())
+        }
+        (None, Some(_), [_, ..]) => {
+            ("", "has both a command and an address; keep one, or make it two servers".to_owned())
+        }
+        (Some(Stdio), _, [(key, _), ..]) => (key, "is not for type stdio; keep one of the two".to_owned()),
+        (Some(Stdio), None, []) => ("", "needs the key \"command\"".to_owned()),
+        (Some(_), Some(_), _) if !is_stdio => {
+            ("command", format!("is for type stdio, and this is {word}; keep one of the two"))
+        }
+        (Some(_), _, []) if !is_stdio => ("", "needs the key \"url\"".to_owned()),
+        (_, _, [(one, _), (two, _), ..]) => ("", format!("has {one:?} and {two:?}; keep one")),
+        (_, Some(command), []) if command.trim().is_empty() => {
+            ("command", "must be the program to start, found \"\"".to_owned())
+        }
+        (_, _, [("address", _)]) if transport != Tcp => {
+            ("address", "is for type tcp; use \"url\"".to_owned())
+        }
+        // An address may hold a key, so it is not quoted.
+        (_, _, [(key, addresses)]) if addresses.iter().any(|it| !takes(transport, it.expose())) => {
+            (key, format!("must be {}", address_noun(transport)))
+        }
+        _ => return None,
+    })
+}
+
+/// What an address of a transport is.
+fn address_noun(transport: TransportType) -> &'static str {
+    match transport {
+        TransportType::Stdio | TransportType::Http | TransportType::Sse => {
+            "an http:// or https:// address without user and password, such as https://mcp.example.com/mcp"
+        }
+        TransportType::WebSocket => {
+            "a ws:// or wss:// address without user and password, such as wss://mcp.example.com/ws"
+        }
+        TransportType::Tcp => "a host and a port, such as tcp://127.0.0.1:9000",
+    }
+}
+
+fn takes(transport: TransportType, address: &str) -> bool {
+    match transport {
+        TransportType::Stdio => false,
+        TransportType::Http | TransportType::Sse => is_url(address, &["http", "https"]),
+        TransportType::WebSocket => is_url(address, &["ws", "wss"]),
+        TransportType::Tcp => is_host_and_port(address),
+    }
+}
+
+/// `host:port`, written with `tcp://` or without.
+fn is_host_and_port(text: &str) -> bool {
+    let bare = text.strip_prefix("tcp://").unwrap_or(text);
+    let bare = bare.strip_suffix('/').unwrap_or(bare);
+    let Ok(authority) = bare.parse::<http::uri::Authority>() else { return false };
+    let has_port = authority.port_u16().is_some_and(|port| port > 0);
+    has_port && !authority.host().is_empty() && !bare.contains('@')
+}
+
+/// Keys that mean nothing to a transport. Editors write empty groups and lists into every entry.
+fn without_effect(transport: TransportType, options: &ServerOptions) -> Vec<&'static str> {
+    let is_stdio = transport == TransportType::Stdio;
+    let sends_headers = !matches!(transport, TransportType::Stdio | TransportType::Tcp);
+    let keys = [
+        ("args", !options.args.is_empty(), is_stdio),
+        ("env", !options.env.is_empty(), is_stdio),
+        ("cwd", options.cwd.is_some(), is_stdio),
+        ("replicas", options.replicas > 1, is_stdio),
+        ("headers", !options.headers.is_empty(), sends_headers),
+    ];
+    keys.into_iter().filter(|(_, is_said, is_used)| *is_said && !is_used).map(|(key, ..)| key).collect()
+}
+
+/// Why something is not started or offered, if it is not.
+fn disabled(is_enabled: bool, missing: String) -> Option<DisabledReason> {
+    if !is_enabled {
+        return Some(DisabledReason::Disabled);
+    }
+    (!missing.is_empty()).then_some(DisabledReason::Unusable(missing))
+}
+
+/// The arguments of a server of the catalogue: one that begins with `./` is a path from the folder of the configuration.
+pub(super) fn absolute_arguments(options: &mut ServerOptions, folder: &Path) {
+    for argument in options.args.iter_mut().filter(|argument| argument.expose().starts_with("./")) {
+        if let Some(path) = absolute(folder, argument.expose()).to_str() {
+            *argument = Secret::from(path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_transport_takes_its_own_addresses() {
+        for (transport, good, bad) in [
+            (TransportType::Http, &["http://localhost:1/mcp"][..], &["ws://a/", "a:1"][..]),
+            (TransportType::WebSocket, &["ws://a:1", "wss://a/x"], &["http://a/", "a:1"]),
+            (
+                TransportType::Tcp,
+                &["127.0.0.1:9000", "tcp://a:1", "tcp://[::1]:1/"],
+                &["a", "a:0", "a:70000", "tcp://a", ":1", "u@a:1", "tcp://a:1/x"],
+            ),
+        ] {
+            good.iter().for_each(|text| assert!(takes(transport, text), "{transport:?} {text}"));
+            bad.iter().for_each(|text| assert!(!takes(transport, text), "{transport:?} {text}"));
+        }
+    }
+}

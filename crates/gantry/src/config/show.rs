@@ -1,0 +1,153 @@
+//! What applies: every value of the files with the place where it stands, and the defaults of what they leave out.
+//!
+//! A value that came from a variable is shown as it is written, `${VAR}`, and a secret is not shown at all.
+
+use super::document::{Node, Value};
+use super::documents::section_path;
+use super::error::Location;
+use super::load::Loaded;
+use super::shapes::{is_offered, properties, resolved};
+use serde::Serialize;
+use serde_json::Value as Schema;
+use std::path::Path;
+use std::sync::Arc;
+
+const MASKED: &str = "[secret]";
+
+/// A value that applies.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Setting {
+    /// The path of its key.
+    pub path: String,
+    /// Its value, without secrets.
+    pub value: Schema,
+    /// The file and the line that it came from; none for a default.
+    pub from: Option<String>,
+}
+
+/// Every value that applies, in the order of the files, those of definition files behind them.
+#[must_use]
+pub fn settings(loaded: &Loaded) -> Vec<Setting> {
+    let root = super::json_schema();
+    let main = loaded.documents.main();
+    let mut walk = Walk { root: &root, file: main.file.clone(), settings: Vec::new() };
+    walk.group(&root, Some(&main.root), "");
+    for (project, _) in loaded.config.all() {
+        for (section, name, document) in loaded.documents.definitions(project) {
+            walk.file = document.file.clone();
+            let path = format!("{}.{name}", section_path(project, section));
+            let kind = if section == "agents" { "/properties/agents" } else { "/properties/tools" };
+            let section = root.pointer(kind).map_or(&Schema::Null, |section| resolved(section, &root));
+            let entry = section.get("additionalProperties").unwrap_or(&Schema::Null);
+            walk.value(entry, &document.root, &path);
+        }
+    }
+    walk.settings
+}
+
+struct Walk<'a> {
+    root: &'a Schema,
+    file: Arc<Path>,
+    settings: Vec<Setting>,
+}
+
+impl<'a> Walk<'a> {
+    /// A group of keys, or the defaults of one that no file has.
+    fn group(&mut self, schema: &'a Schema, node: Option<&Node>, path: &str) {
+        let join = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
+        let entries = node.map_or(&[][..], |node| node.value.entries());
+        let known = properties(schema);
+        for entry in entries {
+            let of_key =
+                known.and_then(|known| known.get(&entry.key)).or_else(|| schema.get("additionalProperties"));
+            self.value(of_key.unwrap_or(&Schema::Null), &entry.node, &join(&entry.key));
+        }
+        let is_said = |key: &String| entries.iter().any(|entry| entry.key == *key);
+        for (key, property) in known.into_iter().flatten() {
+            if is_said(key) || !is_offered(property) {
+                continue;
+            }
+            let kind = resolved(property, self.root);
+            match property.get("default").or_else(|| kind.get("default")) {
+                Some(default) if !default.is_object() => self.push(join(key), default.clone(), None),
+                _ if properties(kind).is_some() && property.get("$ref").is_some() => {
+                    self.group(kind, None, &join(key))
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn value(&mut self, schema: &'a Schema, node: &Node, path: &str) {
+        let kind = self.choice(resolved(schema, self.root), node);
+        let is_secret = [schema, kind].iter().any(|it| it.get("writeOnly").is_some());
+        match &node.value {
+            Value::Map(entries) if !entries.is_empty() => self.group(kind, Some(node), path),
+            Value::List(items) if items.iter().any(|item| matches!(item.value, Value::Map(_))) => {
+                let item = kind.get("items").unwrap_or(&Schema::Null);
+                items
+                    .iter()
+                    .enumerate()
+                    .for_each(|(n, node)| self.value(item, node, &format!("{path}[{n}]")));
+            }
+            Value::List(items) => {
+                let of_items = kind.get("items").map(|items| resolved(items, self.root));
+                let is_secret = is_secret || of_items.is_some_and(|items| items.get("writeOnly").is_some());
+                let items = items.iter().map(|item| scalar(&item.value, is_secret)).collect();
+                self.push(path.to_owned(), items, Some(node.line));
+            }
+            scalar_value => self.push(path.to_owned(), scalar(scalar_value, is_secret), Some(node.line)),
+        }
+    }
+
+    /// The schema of several that fits a value: by its kind, or by the key that names the variant.
+    fn choice(&self, schema: &'a Schema, node: &Node) -> &'a Schema {
+        let choices = ["oneOf", "anyOf"].iter().find_map(|key| schema.get(*key)?.as_array());
+        let fits = |choice: &&'a Schema| {
+            let choice = resolved(choice, self.root);
+            let constants = properties(choice).into_iter().flatten();
+            let mut constants = constants.filter_map(|(key, of)| Some((key, of.get("const")?.as_str()?)));
+            let is_tagged = |(key, word): (&String, &str)| {
+                super::document::find(node, key).is_some_and(|entry| entry.node.value.as_text() == Some(word))
+            };
+            match &node.value {
+                Value::Map(_) => properties(choice).is_some() && constants.all(is_tagged),
+                Value::List(_) => choice.get("items").is_some(),
+                Value::Null | Value::Flag(_) | Value::Number(_) | Value::Text(_) => {
+                    properties(choice).is_none()
+                }
+            }
+        };
+        choices.and_then(|all| all.iter().find(fits)).map_or(schema, |choice| resolved(choice, self.root))
+    }
+
+    fn push(&mut self, path: String, value: Schema, line: Option<usize>) {
+        let from = line.map(|line| Location { file: self.file.clone(), line }.to_string());
+        self.settings.push(Setting { path, value, from });
+    }
+}
+
+/// A value as it is written; a secret only if it is nothing but a variable.
+fn scalar(value: &Value, is_secret: bool) -> Schema {
+    match value {
+        Value::Text(text) if is_secret && is_variable(text) => without_default(text).into(),
+        Value::Text(_) | Value::Number(_) | Value::Flag(_) if is_secret => MASKED.into(),
+        Value::Text(text) => text.as_str().into(),
+        Value::Number(number) => Schema::Number(number.clone()),
+        Value::Flag(flag) => (*flag).into(),
+        Value::List(items) => items.iter().map(|item| scalar(&item.value, is_secret)).collect(),
+        Value::Map(_) => Schema::Object(serde_json::Map::new()),
+        Value::Null => Schema::Null,
+    }
+}
+
+fn is_variable(text: &str) -> bool {
+    text.strip_prefix("${")
+        .and_then(|rest| rest.strip_suffix('}'))
+        .is_some_and(|name| !name.contains(['{', '}']))
+}
+
+/// A variable without its default, which may be the secret.
+fn without_default(text: &str) -> String {
+    text.split_once(":-").map_or_else(|| text.to_owned(), |(name, _)| format!("{name}}}"))
+}

@@ -1,0 +1,77 @@
+//! Whether anything that configures Gantry has changed, without reading it.
+
+use super::Loaded;
+use super::definition_files::{AGENTS, TOOLS, names};
+use gantry_rest::SpecPlace;
+use gantry_sandbox::jail::is_placeholder;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// What files looked like at one time. Two that are equal mean that nothing has changed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FileSnapshot(Vec<(PathBuf, Option<FileStat>)>);
+
+/// What a file looks like from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct FileStat {
+    bytes: u64,
+    changed: Option<SystemTime>,
+    device: u64,
+    inode: u64,
+}
+
+impl Loaded {
+    /// What the files that configure Gantry look like now.
+    pub fn snapshot(&self) -> FileSnapshot {
+        let mut paths = self.config_files.clone();
+        for folder in &self.definition_roots {
+            for kind in [&AGENTS, &TOOLS] {
+                let folder = folder.join(kind.folder);
+                // A folder that cannot be listed looks like an empty one, until it can be.
+                for name in names(&folder).unwrap_or_default() {
+                    let path = folder.join(name);
+                    paths.push(path.join(kind.file));
+                    paths.push(path);
+                }
+                paths.push(folder);
+            }
+        }
+        FileSnapshot::of(paths)
+    }
+}
+
+impl FileSnapshot {
+    fn of(paths: Vec<PathBuf>) -> Self {
+        let stats = paths.into_iter().map(|path| {
+            let stat = FileStat::of(&path);
+            (path, stat)
+        });
+        Self(stats.collect())
+    }
+
+    /// The files of an OpenAPI document and of those that it refers to; none if it is from the web.
+    pub(super) fn of_document(spec: &SpecPlace) -> Self {
+        Self::of(match spec {
+            SpecPlace::File(file) => gantry_rest::files(file),
+            SpecPlace::Url(_) => Vec::new(),
+        })
+    }
+
+    /// The files, whether they are there or not.
+    pub(super) fn paths(&self) -> impl Iterator<Item = &PathBuf> {
+        self.0.iter().map(|(path, _)| path)
+    }
+}
+
+impl FileStat {
+    fn of(path: &Path) -> Option<Self> {
+        let metadata = path.metadata().ok().filter(|metadata| !is_placeholder(metadata))?;
+        Some(Self {
+            bytes: metadata.len(),
+            changed: metadata.modified().ok(),
+            device: metadata.dev(),
+            inode: metadata.ino(),
+        })
+    }
+}

@@ -1,0 +1,70 @@
+//! From the configuration to running projects.
+
+mod active_config;
+mod plan;
+mod tools_page;
+
+pub(crate) use active_config::ActiveConfig;
+pub(crate) use plan::validate;
+pub use tools_page::tools_reference;
+
+use crate::Extra;
+use crate::config::{Loaded, Problem, ProcessEnv, ServerReader, Source};
+use anyhow::Context as _;
+use gantry_runtime::{Plan, Projects, Services};
+use gantry_server::ParseServer;
+use gantry_store::Store;
+use gantry_upstream::options::DisabledReason;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What has started.
+pub(crate) struct Started {
+    pub(crate) projects: Arc<Projects>,
+    pub(crate) configuration: Arc<ActiveConfig>,
+}
+
+/// Opens the store and starts the projects that the configuration describes.
+pub(crate) async fn start(source: Source, loaded: Loaded, extra: Extra) -> anyhow::Result<Started> {
+    let configuration = Arc::new(ActiveConfig::new(source, loaded, extra));
+    let current = configuration.current();
+    let plans = configuration.plans(&current, None)?;
+    let store = current.config.store.clone();
+    let opened = tokio::task::spawn_blocking(move || Store::open(gantry_store::Options::new(store))).await?;
+    let (store, recovery) = opened.context("cannot open the ledger")?;
+    let services = Services::new(store, &recovery, ActiveConfig::process(&current));
+    let projects = Projects::start(services, plans, Some(Arc::clone(&configuration) as _)).await?;
+    Ok(Started { projects, configuration })
+}
+
+/// The plans of the projects that a configuration describes. Nothing is started.
+pub(crate) fn plans_without_start(
+    source: Source,
+    loaded: Loaded,
+    extra: Extra,
+) -> anyhow::Result<BTreeMap<Arc<str>, Plan>> {
+    let configuration = ActiveConfig::new(source, loaded, extra);
+    configuration.plans(&configuration.current(), None)
+}
+
+/// Reads servers that are added while Gantry runs, by the configuration that applies at that moment.
+pub(crate) fn server_parser(configuration: &Arc<ActiveConfig>) -> Arc<ParseServer> {
+    let configuration = Arc::clone(configuration);
+    Arc::new(move |project, id, entry| {
+        let current = configuration.current();
+        let project = current.config.project(project).ok_or("there is no such project")?;
+        let (server, warnings) = ServerReader::new(&current, project)
+            .read(id, entry, &ProcessEnv)
+            .map_err(|error| in_words(error.problems()))?;
+        // In a file the other servers go on; here this is the only one, so the caller is told.
+        if let Some(DisabledReason::Unusable(reason)) = &server.off {
+            return Err(reason.clone());
+        }
+        Ok((plan::server_plan(id, &server, project.limits.trace_mcp), warnings))
+    })
+}
+
+/// Problems without their places, for a text that is no file.
+fn in_words(problems: &[Problem]) -> String {
+    problems.iter().map(Problem::message).collect::<Vec<_>>().join("; ")
+}

@@ -1,0 +1,113 @@
+//! The configuration of a running Gantry: what applies, and what is read when the files change.
+
+use super::plan::{plan, validate};
+use crate::Extra;
+use crate::config::{Config, Loaded, MAIN_PROJECT, ProcessEnv, Source};
+use gantry_runtime::projects::{Load, Plans};
+use gantry_runtime::{Plan, ProcessOptions};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What applies, and where it comes from.
+#[derive(Debug)]
+pub(crate) struct ActiveConfig {
+    source: Source,
+    extra: Extra,
+    /// The ledger that was opened at the start, whatever the file says by now.
+    ledger: PathBuf,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    current: Arc<Loaded>,
+    /// Read last, and not applied yet.
+    read: Option<Arc<Loaded>>,
+}
+
+impl ActiveConfig {
+    pub(super) fn new(source: Source, loaded: Loaded, extra: Extra) -> Self {
+        let ledger = loaded.config.store.clone();
+        Self { source, extra, ledger, state: Mutex::new(State { current: Arc::new(loaded), read: None }) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What applies.
+    pub(crate) fn current(&self) -> Arc<Loaded> {
+        Arc::clone(&self.state().current)
+    }
+
+    /// For the process as a whole.
+    pub(super) fn process(loaded: &Loaded) -> ProcessOptions {
+        let limits =
+            loaded.config.project(MAIN_PROJECT).map(|project| project.limits.clone()).unwrap_or_default();
+        let max_calls = limits.max_concurrent_calls.size();
+        ProcessOptions { queues: loaded.config.queues.clone(), max_calls }
+    }
+
+    /// The plans of all projects, or of those that are other than `before`.
+    pub(super) fn plans(
+        &self,
+        loaded: &Loaded,
+        before: Option<&Loaded>,
+    ) -> anyhow::Result<BTreeMap<Arc<str>, Plan>> {
+        validate(loaded)?;
+        // The tools of a workspace are kept from the files that configure Gantry, so other files are other plans.
+        let protected = loaded.protected_paths(&self.ledger);
+        let before = before.filter(|before| before.protected_paths(&self.ledger) == protected);
+        let mut plans = BTreeMap::new();
+        for (name, project) in loaded.config.all() {
+            if before.and_then(|before| before.config.project(name)) != Some(project) {
+                plans.insert(Arc::from(name), plan(name, project, &protected, &self.extra)?);
+            }
+        }
+        Ok(plans)
+    }
+
+    fn read(&self) -> anyhow::Result<Option<Plans>> {
+        let before = self.current();
+        let loaded = Config::load(&self.source, &ProcessEnv)?;
+        // Without a file Gantry starts on defaults, but a file that goes missing takes no rule with it.
+        if let (Some(file), None) = (&before.file, &loaded.file) {
+            anyhow::bail!("{} is gone; put it back, or restart Gantry to run on defaults", file.display());
+        }
+        if loaded == *before {
+            return Ok(None);
+        }
+        for warning in loaded.warnings.iter().filter(|warning| !before.warnings.contains(warning)) {
+            tracing::warn!("{warning}");
+        }
+        for (key, is_other) in needs_restart(&before.config, &loaded.config) {
+            if is_other {
+                tracing::warn!("{key} has changed; that takes effect when Gantry starts the next time");
+            }
+        }
+        let mut changed = self.plans(&loaded, Some(&before))?;
+        let projects = loaded.config.all().map(|(name, _)| (name.into(), changed.remove(name))).collect();
+        let process = Self::process(&loaded);
+        self.state().read = Some(Arc::new(loaded));
+        Ok(Some(Plans { process, projects }))
+    }
+}
+
+/// What a running process cannot change.
+fn needs_restart(before: &Config, now: &Config) -> [(&'static str, bool); 2] {
+    [("server", before.server != now.server), ("store", before.store != now.store)]
+}
+
+impl Load for ActiveConfig {
+    fn load(&self) -> Result<Option<Plans>, String> {
+        self.read().map_err(|error| format!("{error:#}"))
+    }
+
+    fn keep(&self) {
+        let mut state = self.state();
+        if let Some(read) = state.read.take() {
+            state.current = read;
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! From the configuration of a project to the plan that its runtimes are built from.
+
+mod own_tools;
+mod rest;
+
+pub(super) use own_tools::own_tools;
+
+use crate::Extra;
+use crate::config::{Error, Loaded, McpServer, Problem, Project};
+use anyhow::Context as _;
+use gantry_core::policy::Policies;
+use gantry_runtime::options::{ProviderOptions, ServerPlan};
+use gantry_runtime::{Options, Plan};
+use gantry_tools::builtin::NAMESPACE;
+use gantry_tools::workspace::ProtectedPaths;
+use gantry_upstream::{ServerSettings, UpstreamOptions};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Checks what only the providers and the policies can say: conditions, examples of rules, templates of requests.
+///
+/// # Errors
+/// Every problem, at its line.
+pub(crate) fn validate(loaded: &Loaded) -> Result<(), Error> {
+    let mut problems = Vec::new();
+    for (name, project) in loaded.config.all() {
+        let policies = Policies::compile(&project.policies, project.approval_rules.clone());
+        for (n, error) in policies.err().into_iter().flatten() {
+            let rule = project.policies.get(n).map(|rule| rule.name.as_str()).unwrap_or_default();
+            let (n, key) = (n.to_string(), error.key().unwrap_or_default());
+            let inner = key.split(['.', '[', ']']).filter(|key| !key.is_empty());
+            let keys: Vec<&str> = ["policies", &n].into_iter().chain(inner).collect();
+            let at = loaded.locate(name, &keys);
+            problems.push(Problem::at(&at, format!("policy {rule}: {error}")));
+        }
+        rest::validate(loaded, name, project, &mut problems);
+    }
+    Error::all(problems).map_or(Ok(()), Err)
+}
+
+/// The plan of one project. Opens its workspace; starts nothing.
+pub(super) fn plan(
+    name: &str,
+    project: &Project,
+    protected: &ProtectedPaths,
+    extra: &Extra,
+) -> anyhow::Result<Plan> {
+    let mut options = options(name, project)?;
+    let own = own_tools(project, protected).with_context(|| format!("project {name}"))?;
+    own.apply_default_timeouts(project, &mut options.providers);
+    let rest = gantry_rest::providers(rest::rest_options(project)).map_err(anyhow::Error::msg)?;
+    options.providers.extend(extra.options.iter().map(|(id, options)| (Arc::clone(id), options.clone())));
+    let providers = own.providers.into_iter().chain(rest).chain(extra.providers.iter().cloned());
+    Ok(Plan { options, providers: providers.collect() })
+}
+
+fn options(name: &str, project: &Project) -> anyhow::Result<Options> {
+    let Project { places, limits, .. } = project;
+    let builtin = project.builtin.iter().map(|(id, builtin)| (id.as_str(), &builtin.options));
+    let own = builtin.chain([(NAMESPACE, &project.workspace_tools)]);
+    let mut providers: HashMap<Arc<str>, ProviderOptions> =
+        own.map(|(id, options)| (Arc::from(id), options.clone())).collect();
+    providers.extend(rest::provider_options(project));
+    let servers = project.mcp_servers.iter();
+    let servers = servers.map(|(id, server)| server_plan(id, server, limits.trace_mcp)).collect();
+    let policies = Policies::compile(&project.policies, project.approval_rules.clone());
+    // What is wrong with a rule was found when the configuration was validated.
+    let policies = policies.map_err(|_| anyhow::anyhow!("a policy cannot be used"))?;
+    let upstreams = UpstreamOptions {
+        project: name.into(),
+        data: places.data.clone(),
+        lock_file: places.lock.clone(),
+        init_concurrency: limits.mcp_init_concurrency.size(),
+    };
+    Ok(Options {
+        project: name.into(),
+        limits: limits.clone(),
+        policies: Arc::new(policies),
+        approvals: project.approvals.clone(),
+        agents: project.agents.iter().map(|(name, agent)| (name.as_str().into(), agent.clone())).collect(),
+        providers,
+        servers,
+        server_factory: Arc::new(upstreams),
+        ..Options::new(places.data.clone())
+    })
+}
+
+/// A server as a runtime is given it.
+pub(super) fn server_plan(id: &str, server: &McpServer, trace: bool) -> ServerPlan {
+    let mut options = server.options.clone();
+    options.trace.get_or_insert(trace);
+    let settings = ServerSettings { id: id.into(), options, disabled: server.off.clone() };
+    ServerPlan { config: Arc::new(settings), options: server.tools.clone() }
+}
+
+#[cfg(test)]
+mod tests;
