@@ -4,7 +4,7 @@
 
 use crate::Extra;
 use crate::cli::Cli;
-use crate::config::{self, Config, Loaded, MAIN_PROJECT, ProcessEnv, Source};
+use crate::config::{self, Config, Loaded, ProcessEnv, Source};
 use crate::data_dir::DataDir;
 use crate::exit::UsageError;
 use crate::{startup, term};

@@ -3,7 +3,7 @@
 #![cfg(test)]
 
 use crate::mcp_sdks::installed;
-use gantry_testkit::Home;
+use gantry_testkit::TestDir;
 use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::Path;
@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 
 #[test]
 fn obs_4_config_check_reports_every_problem_of_all_files_at_once() {
-    let home = Home::new().config(
+    let home = TestDir::new().config(
         "wrkspace: .\ndefaults: { toolTimeout: soon, maxDepth: 99 }\nmcpServers:\n  a: { command: x, url: 'http://a/' }\n  \
          b: { comand: x }\napprovals: { webhook: {} }\n",
     );
@@ -30,7 +30,7 @@ fn obs_4_config_check_reports_every_problem_of_all_files_at_once() {
     ] {
         assert!(ran.stderr.contains(problem), "{problem}\n{ran:?}");
     }
-    let conditions = Home::new().config(
+    let conditions = TestDir::new().config(
         "policies:\n  - { name: p, tools: [a], decide: deny, when: 'args.(' }\n  - { name: q, tools: [a], decide: ask, when: 'x' }\n",
     );
     let ran = conditions.run(["config", "check"]);
@@ -39,7 +39,7 @@ fn obs_4_config_check_reports_every_problem_of_all_files_at_once() {
         ran.stderr.contains("gantry.yaml:2: policy p") && ran.stderr.contains("gantry.yaml:3: policy q"),
         "{ran:?}"
     );
-    let good = Home::new().config("agents: { a: { tools: [read_file], memory: {} } }\n");
+    let good = TestDir::new().config("agents: { a: { tools: [read_file], memory: {} } }\n");
     let ran = good.run(["config", "check", "--json"]);
     assert_eq!((ran.code, &ran.json()["ok"]), (0, &json!(true)), "{ran:?}");
     assert!(
@@ -53,7 +53,7 @@ fn obs_4_config_check_reports_every_problem_of_all_files_at_once() {
 
 #[test]
 fn obs_4_config_show_names_the_line_of_each_value_and_shows_no_secret() {
-    let home = Home::new()
+    let home = TestDir::new()
         .config(
             "defaults: { toolTimeout: 5 }\nmcpServers:\n  x:\n    command: npx\n    env: { TOKEN: '${TOKEN}', KEY: hunter2 }\n\
              web: { search: { api: brave, apiKey: '${KEY:-hunter2}' } }\nprojects: { p: { workspace: . } }\n",
@@ -85,7 +85,7 @@ fn obs_4_config_show_names_the_line_of_each_value_and_shows_no_secret() {
 
 #[test]
 fn obs_4_an_editor_completes_a_key_and_flags_an_unknown_one_in_gantry_yaml() {
-    let home = Home::new();
+    let home = TestDir::new();
     let schema = home.run(["config", "schema"]);
     assert_eq!(schema.code, 0, "{schema:?}");
     home.write("gantry.schema.json", &schema.stdout);
