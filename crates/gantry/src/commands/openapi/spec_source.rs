@@ -32,7 +32,8 @@ impl SpecSource {
         let entry = project.apis.get(&args.spec);
         let mut options = match entry {
             Some(api) => {
-                let missing = || UsageError(format!("the entry {} is switched off: {}", args.spec, reason(api)));
+                let missing =
+                    || UsageError(format!("the entry {} is switched off: {}", args.spec, reason(api)));
                 api.options.clone().ok_or_else(missing)?
             }
             None => without_entry(&args.spec, project)?,

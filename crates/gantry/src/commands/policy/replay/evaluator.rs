@@ -97,6 +97,7 @@ fn is_auto_approved(plan: &Plan, call: &CallRecord, tool: &Tool) -> bool {
     }
     let style = if call.tool == call.original { Style::Bare } else { Style::Prefixed };
     let candidate = Candidate { origin, style, spec: tool.spec.clone(), settings: Settings::default() };
-    let (pool, place) = (Arc::new(Pool::build(vec![candidate])), SpawnContext::top(plan.options.limits.max_depth.into()));
+    let (pool, place) =
+        (Arc::new(Pool::build(vec![candidate])), SpawnContext::top(plan.options.limits.max_depth.into()));
     Toolset::resolve(&pool, &agent.selection, &place).0.auto_approves(tool)
 }
