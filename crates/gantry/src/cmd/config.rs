@@ -5,7 +5,7 @@ use crate::cli::{Cli, ConfigAction};
 use crate::config::{Setting, json_schema, settings};
 use crate::exit::Done;
 use crate::{output, startup};
-use serde_json::{Value, json};
+use serde_json::json;
 
 pub(super) fn run(cli: &Cli, action: &ConfigAction) -> anyhow::Result<Done> {
     match action {
@@ -47,10 +47,7 @@ fn show(cli: &Cli, json: bool) -> anyhow::Result<()> {
         return Ok(());
     }
     let row = |setting: &Setting| {
-        let value = match &setting.value {
-            Value::String(text) => text.clone(),
-            other => other.to_string(),
-        };
+        let value = setting.value.as_str().map_or_else(|| setting.value.to_string(), str::to_owned);
         vec![setting.path.clone(), value, setting.from.clone().unwrap_or_else(|| "default".to_owned())]
     };
     output::table(&["KEY", "VALUE", "FROM"], &settings.iter().map(row).collect::<Vec<_>>());
