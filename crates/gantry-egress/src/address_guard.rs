@@ -103,7 +103,9 @@ impl<'de> serde::Deserialize<'de> for IpRange {
     fn deserialize<D: serde::Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
         use serde::de::{Error as _, Unexpected};
         let text = String::deserialize(input)?;
-        parse_range(&text).map(Self).map_err(|_| D::Error::invalid_value(Unexpected::Str(&text), &RANGE))
+        parse_range(&text)
+            .map(Self)
+            .map_err(|InvalidRange(text)| D::Error::invalid_value(Unexpected::Str(&text), &RANGE))
     }
 }
 

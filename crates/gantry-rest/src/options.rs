@@ -297,7 +297,7 @@ fn operations_or_all<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Vec<P
 
 fn optional_url<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Url>, D::Error> {
     let text = WebUrl::deserialize(input)?;
-    Url::parse(&text).map(Some).map_err(|_| D::Error::custom("must be an address"))
+    Url::parse(&text).map(Some).map_err(|error| D::Error::custom(format_args!("is not an address: {error}")))
 }
 
 impl ApiOptions {

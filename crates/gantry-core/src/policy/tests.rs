@@ -68,7 +68,7 @@ fn rule(when: &str, decide: Decide) -> RuleSpec {
         name: "r".into(),
         tools: vec!["db__*".into()],
         when: Some(when.into()),
-        decide: decide,
+        decide,
         ..RuleSpec::default()
     }
 }

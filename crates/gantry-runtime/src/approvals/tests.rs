@@ -223,7 +223,7 @@ async fn until(holds: impl Fn() -> bool) {
 }
 
 fn rule(decide: Decide) -> RuleSpec {
-    RuleSpec { name: "r".into(), tools: vec!["act".into()], decide: decide, ..RuleSpec::default() }
+    RuleSpec { name: "r".into(), tools: vec!["act".into()], decide, ..RuleSpec::default() }
 }
 
 fn request(tool: &str, arguments: &str) -> CallRequest {

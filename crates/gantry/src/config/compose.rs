@@ -63,27 +63,30 @@ impl<'de, A: Deserialize<'de>, B: Deserialize<'de>> Deserialize<'de> for Both<A,
     }
 }
 
+/// Reads a value until nothing in it is wrong, then what is known about it.
+struct Once<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for Once<T> {
+    type Value = (Option<T>, String, bool);
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a group of keys")
+    }
+
+    fn visit_seq<S: SeqAccess<'de>>(self, mut tries: S) -> Result<Self::Value, S::Error> {
+        let value = loop {
+            // What was wrong is left out of the next try.
+            if let Ok(value) = tries.next_element::<T>() {
+                break value;
+            }
+        };
+        let missing = tries.next_element()?.unwrap_or_default();
+        Ok((value, missing, tries.next_element()?.unwrap_or_default()))
+    }
+}
+
 impl<'de, T: Deserialize<'de>, const IS_SERVER: bool> Deserialize<'de> for Entry<T, IS_SERVER> {
     fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
-        struct Once<T>(PhantomData<T>);
-        impl<'de, T: Deserialize<'de>> Visitor<'de> for Once<T> {
-            type Value = (Option<T>, String, bool);
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a group of keys")
-            }
-
-            fn visit_seq<S: SeqAccess<'de>>(self, mut tries: S) -> Result<Self::Value, S::Error> {
-                let value = loop {
-                    // What was wrong is left out of the next try.
-                    if let Ok(value) = tries.next_element::<T>() {
-                        break value;
-                    }
-                };
-                let missing = tries.next_element()?.unwrap_or_default();
-                Ok((value, missing, tries.next_element()?.unwrap_or_default()))
-            }
-        }
         let name = if IS_SERVER { SERVER } else { ENTRY };
         let (value, missing, is_whole) = input.deserialize_newtype_struct(name, Once(PhantomData))?;
         Ok(Self { value, missing, is_whole })

@@ -247,10 +247,10 @@ impl<'de> Deserializer<'de> for Reader<'_> {
     }
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
-        match &self.node.value {
-            Value::List(items) => visitor.visit_seq(ItemAccess::new(self, items)),
-            _ => self.wrong_kind("a list, such as [a, b], or [] for none"),
-        }
+        let Value::List(items) = &self.node.value else {
+            return self.wrong_kind("a list, such as [a, b], or [] for none");
+        };
+        visitor.visit_seq(ItemAccess::new(self, items))
     }
 
     fn deserialize_tuple<V: Visitor<'de>>(self, _length: usize, visitor: V) -> Result<V::Value, Fault> {
@@ -268,11 +268,10 @@ impl<'de> Deserializer<'de> for Reader<'_> {
 
     /// Nothing at all counts as an empty group, as YAML writes one that way.
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
-        match &self.node.value {
-            Value::Null => visitor.visit_map(MapEntries::new(self, &[], None)),
-            Value::Map(entries) => visitor.visit_map(MapEntries::new(self, entries, None)),
-            _ => self.wrong_kind("a group of keys"),
+        if !matches!(self.node.value, Value::Null | Value::Map(_)) {
+            return self.wrong_kind("a group of keys");
         }
+        visitor.visit_map(MapEntries::new(self, self.node.value.entries(), None))
     }
 
     fn deserialize_struct<V: Visitor<'de>>(
@@ -281,11 +280,9 @@ impl<'de> Deserializer<'de> for Reader<'_> {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Fault> {
-        let entries = match &self.node.value {
-            Value::Null => &[],
-            Value::Map(entries) => entries.as_slice(),
-            _ => return self.wrong_kind("a group of keys"),
-        };
+        if !matches!(self.node.value, Value::Null | Value::Map(_)) {
+            return self.wrong_kind("a group of keys");
+        }
         if self.shared.is_some() {
             self.note_fields(name, fields);
         } else {
@@ -294,7 +291,7 @@ impl<'de> Deserializer<'de> for Reader<'_> {
             alone.report_unknown(&self);
         }
         let reader = Reader { owner: name, shared: None, ..self };
-        let access = MapEntries::new(reader, entries, Some(fields));
+        let access = MapEntries::new(reader, self.node.value.entries(), Some(fields));
         let last = access.last.clone();
         visitor.visit_map(access).map_err(|fault| match fault {
             Fault::Missing(key) => reader.report_needed(name, key),

@@ -159,16 +159,13 @@ impl Document {
         let mut node = &self.root;
         let mut line = node.line;
         for key in keys {
-            match &node.value {
-                Value::List(items) => {
-                    let Some(item) = key.parse().ok().and_then(|n: usize| items.get(n)) else { break };
-                    (node, line) = (item, item.line);
-                }
-                _ => {
-                    let Some(entry) = find(node, key) else { break };
-                    // A group or a list begins on the line of its key, or below it.
-                    (node, line) = (&entry.node, entry.node.line.max(entry.line));
-                }
+            if let Value::List(items) = &node.value {
+                let Some(item) = key.parse().ok().and_then(|n: usize| items.get(n)) else { break };
+                (node, line) = (item, item.line);
+            } else {
+                let Some(entry) = find(node, key) else { break };
+                // A group or a list begins on the line of its key, or below it.
+                (node, line) = (&entry.node, entry.node.line.max(entry.line));
             }
         }
         Location { file: self.file.clone(), line }
@@ -176,9 +173,9 @@ impl Document {
 
     /// The value at these keys. An item of a list is addressed by its number.
     pub(super) fn get(&self, keys: &[&str]) -> Option<&Node> {
-        keys.iter().try_fold(&self.root, |node, key| match &node.value {
-            Value::List(items) => items.get(key.parse::<usize>().ok()?),
-            _ => find(node, key).map(|entry| &entry.node),
+        keys.iter().try_fold(&self.root, |node, key| match find(node, key) {
+            Some(entry) => Some(&entry.node),
+            None => node.value.items().get(key.parse::<usize>().ok()?),
         })
     }
 

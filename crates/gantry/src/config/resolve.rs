@@ -270,7 +270,7 @@ const WHOLE_PROCESS: [&str; 2] = ["maxConcurrentCalls", "mcpInitConcurrency"];
 /// Gives projects the limits of the file that they leave out or set to 0. Returns the keys that are not theirs to set:
 /// the line and what is wrong.
 pub(super) fn inherit_limits(root: &mut Node) -> Vec<(usize, String)> {
-    let above = find(root, "defaults").map(|entry| entry.clone());
+    let above = find(root, "defaults").cloned();
     let mut problems = Vec::new();
     let Value::Map(entries) = &mut root.value else { return problems };
     let projects = entries.iter_mut().filter(|entry| entry.key == "projects");

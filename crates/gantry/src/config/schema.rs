@@ -360,27 +360,29 @@ const WORKSPACE: &str = "workspace";
 
 impl<'de> Deserialize<'de> for Tools {
     fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
-        struct Catalogue;
-        impl<'de> Visitor<'de> for Catalogue {
-            type Value = Tools;
+        input.deserialize_map(Catalogue)
+    }
+}
 
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a group of keys")
-            }
+struct Catalogue;
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Tools, A::Error> {
-                let mut tools = Tools::default();
-                while let Some(id) = map.next_key::<ServerId>()? {
-                    if &*id == WORKSPACE {
-                        tools.workspace = map.next_value()?;
-                    } else {
-                        tools.entries.insert(id, map.next_value()?);
-                    }
-                }
-                Ok(tools)
+impl<'de> Visitor<'de> for Catalogue {
+    type Value = Tools;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a group of keys")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Tools, A::Error> {
+        let mut tools = Tools::default();
+        while let Some(id) = map.next_key::<ServerId>()? {
+            if &*id == WORKSPACE {
+                tools.workspace = map.next_value()?;
+            } else {
+                tools.entries.insert(id, map.next_value()?);
             }
         }
-        input.deserialize_map(Catalogue)
+        Ok(tools)
     }
 }
 

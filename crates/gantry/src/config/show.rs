@@ -96,7 +96,9 @@ impl<'a> Walk<'a> {
                 let items = items.iter().map(|item| scalar(&item.value, is_secret)).collect();
                 self.push(path.to_owned(), items, Some(node.line));
             }
-            scalar_value => self.push(path.to_owned(), scalar(scalar_value, is_secret), Some(node.line)),
+            value @ (Value::Null | Value::Flag(_) | Value::Number(_) | Value::Text(_) | Value::Map(_)) => {
+                self.push(path.to_owned(), scalar(value, is_secret), Some(node.line));
+            }
         }
     }
 

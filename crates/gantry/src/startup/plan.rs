@@ -65,7 +65,7 @@ fn options(name: &str, project: &Project) -> anyhow::Result<Options> {
     let servers = servers.map(|(id, server)| server_plan(id, server, limits.trace_mcp)).collect();
     let policies = Policies::compile(&project.policies, project.approval_rules.clone());
     // What is wrong with a rule was found when the configuration was validated.
-    let policies = policies.map_err(|_| anyhow::anyhow!("a policy cannot be used"))?;
+    let policies = policies.map_err(|errors| anyhow::anyhow!("{} policies cannot be used", errors.len()))?;
     let upstreams = UpstreamOptions {
         project: name.into(),
         data: places.data.clone(),

@@ -98,7 +98,7 @@ fn obs_4_an_editor_completes_a_key_and_flags_an_unknown_one_in_gantry_yaml() {
     let diagnostics = flagged["diagnostics"].to_string();
     assert!(diagnostics.contains("wrkspace is not allowed"), "{diagnostics}");
     let at = json!({ "textDocument": { "uri": editor.uri }, "position": { "line": 5, "character": 10 } });
-    let completed = editor.request("textDocument/completion", at);
+    let completed = editor.request("textDocument/completion", &at);
     let items = completed.get("items").unwrap_or(&completed).as_array().cloned().unwrap_or_default();
     let found = items.iter().find(|item| item["label"] == "toolsDenied");
     let found = found.unwrap_or_else(|| panic!("no completion: {completed}"));
@@ -131,7 +131,7 @@ impl Editor {
         let root = format!("file://{}", folder.display());
         editor.request(
             "initialize",
-            json!({ "processId": null, "rootUri": root, "capabilities": capabilities }),
+            &json!({ "processId": null, "rootUri": root, "capabilities": capabilities }),
         );
         editor.send(&json!({ "jsonrpc": "2.0", "method": "initialized", "params": {} }));
         let document = json!({ "uri": editor.uri, "languageId": "yaml", "version": 1, "text": text });
@@ -173,7 +173,7 @@ impl Editor {
         message
     }
 
-    fn request(&mut self, method: &str, params: Value) -> Value {
+    fn request(&mut self, method: &str, params: &Value) -> Value {
         self.next += 1;
         let id = self.next;
         self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));

@@ -52,7 +52,7 @@ impl Resolver<'_> {
                     self.warn(project, &["tools", id, "healthCheck", "kind"], message);
                 }
                 absolute_arguments(&mut options, &self.base.folder);
-                let server = self.server(project, keys, options, tools, missing, is_whole);
+                let server = self.server(project, keys, (options, tools), (missing, is_whole));
                 servers.insert(id.to_owned(), server);
             }
             CatalogueEntry::Builtin(Both(options, more)) => {

@@ -26,21 +26,19 @@ impl Resolver<'_> {
         for (id, entry) in entries {
             let Entry { value, missing, is_whole } = entry;
             let Some(Both(options, Both(tools, _))) = value else { continue };
-            let server = self.server(project, ["mcpServers", &id], options, tools, missing, is_whole);
+            let server = self.server(project, ["mcpServers", &id], (options, tools), (missing, is_whole));
             servers.insert(id.into(), server);
         }
         servers
     }
 
-    /// One server; `missing` is what the environment lacks for it.
+    /// One server; `missing` is what the environment lacks for it, `is_whole` whether nothing in it is wrong.
     pub(super) fn server(
         &mut self,
         project: &str,
         entry: [&str; 2],
-        mut options: ServerOptions,
-        tools: ProviderOptions,
-        missing: String,
-        is_whole: bool,
+        (mut options, tools): (ServerOptions, ProviderOptions),
+        (missing, is_whole): (String, bool),
     ) -> McpServer {
         self.check_queues(project, &entry, &tools);
         if is_whole && missing.is_empty() {
@@ -57,9 +55,9 @@ impl Resolver<'_> {
     fn check_transport(&mut self, project: &str, entry: &[&str], options: &ServerOptions) {
         let transport = options.transport();
         if let Some((key, message)) = transport_problem(options) {
-            let spellings = ["url", "endpoint", "serverUrl", "httpUrl"].into_iter().filter(|_| key == "url");
-            let written =
-                spellings.filter(|key| self.documents.has(project, &[entry, &[*key]].concat())).next();
+            let spellings = ["url", "endpoint", "serverUrl", "httpUrl"].into_iter();
+            let mut spellings = spellings.filter(|_| key == "url");
+            let written = spellings.find(|key| self.documents.has(project, &[entry, &[*key]].concat()));
             let key = written.unwrap_or(key);
             let keys = if key.is_empty() { entry.to_vec() } else { [entry, &[key]].concat() };
             return self.problem(project, &keys, &message);
@@ -85,7 +83,7 @@ impl Resolver<'_> {
             self.warn_switched_off(project, &keys, run.enabled, &entry.missing);
             let mut tool = tool.value;
             if let Some(tool) = &mut tool {
-                (&*name).clone_into(&mut tool.name);
+                tool.name = name.to_string();
                 tool.streaming.as_ref().into_iter().for_each(|it| self.check_streaming(project, &keys, it));
             }
             let off = disabled(run.enabled, entry.missing);
@@ -130,7 +128,7 @@ impl Resolver<'_> {
             let mut options = api.value;
             let mut documents = FileSnapshot::default();
             if let Some(options) = &mut options {
-                (&*id).clone_into(&mut options.id);
+                options.id = id.to_string();
                 if let SpecPlace::File(file) = &mut options.spec {
                     *file = absolute(&self.base.folder, &*file);
                 }
@@ -158,28 +156,28 @@ impl Resolver<'_> {
                 || project.builtin.contains_key(id)
         };
         let mut unknown = Vec::new();
-        for (name, agent) in &mut project.agents {
-            let mut include = Vec::new();
-            for (n, selector) in std::mem::take(&mut agent.selection.include).into_iter().enumerate() {
-                let text = selector.as_str();
-                if text.starts_with(&provider_id("")) {
-                    let pattern = Pattern::parse(text).ok();
-                    let is_selected =
-                        |id: &&String| pattern.as_ref().is_some_and(|pattern| pattern.matches(id));
-                    let before = include.len();
-                    include.extend(
-                        ids.iter().filter(is_selected).map(|id| ToolSelector::Provider(id.as_str().into())),
-                    );
-                    if include.len() == before {
-                        unknown.push((name.clone(), n.to_string(), text.to_owned()));
-                    }
-                } else if matches!(selector, ToolSelector::ProviderOrTools(_)) && is_provider(text) {
-                    include.push(ToolSelector::Provider(text.into()));
-                } else {
-                    include.push(selector);
-                }
+        let selected = |selector: ToolSelector| {
+            let text = selector.as_str();
+            if text.starts_with(&provider_id("")) {
+                let pattern = Pattern::parse(text).ok();
+                let is_selected = |id: &&String| pattern.as_ref().is_some_and(|pattern| pattern.matches(id));
+                let found = ids.iter().filter(is_selected);
+                return found.map(|id| ToolSelector::Provider(id.as_str().into())).collect();
             }
-            agent.selection.include = include;
+            if matches!(selector, ToolSelector::ProviderOrTools(_)) && is_provider(text) {
+                return vec![ToolSelector::Provider(text.into())];
+            }
+            vec![selector]
+        };
+        for (name, agent) in &mut project.agents {
+            for (n, selector) in std::mem::take(&mut agent.selection.include).into_iter().enumerate() {
+                let text = selector.as_str().to_owned();
+                let selected: Vec<ToolSelector> = selected(selector);
+                if selected.is_empty() {
+                    unknown.push((name.clone(), n.to_string(), text));
+                }
+                agent.selection.include.extend(selected);
+            }
         }
         for (agent, n, text) in unknown {
             let advice = match ids.as_slice() {
