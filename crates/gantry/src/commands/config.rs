@@ -6,7 +6,7 @@ use crate::config::{Setting, json_schema, settings};
 use crate::exit::Outcome;
 use crate::startup;
 use crate::term::{self, Column, plural};
-use serde_json::{Value, json};
+use serde_json::json;
 
 pub(super) fn run(cli: &Cli, action: &ConfigAction) -> anyhow::Result<Outcome> {
     match action {
@@ -39,10 +39,7 @@ fn check(cli: &Cli) -> anyhow::Result<()> {
 
 const COLUMNS: [Column<Setting>; 3] = [
     Column::new("KEY", |it| it.path.clone()),
-    Column::new("VALUE", |it| match &it.value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    }),
+    Column::new("VALUE", |it| it.value.as_str().map_or_else(|| it.value.to_string(), str::to_owned)),
     Column::new("FROM", |it| it.from.clone().unwrap_or_else(|| "default".to_owned())),
 ];
 
