@@ -9,7 +9,7 @@ const INTRODUCTION: &str = "# Troubleshooting the configuration
 Generated from the program by `cargo xtask reference`: the messages are the program's own.
 
 `gantry config check` reports every problem of all files at once and ends with exit code 2; `gantry config show` says which
-value applies and where it comes from. An editor that knows [the schema](configuration.md#editors) shows most of these while
+value applies and where it comes from. An editor that knows [the schema](configuration.md#completion-in-editors) shows most of these while
 you type.
 ";
 
