@@ -33,7 +33,7 @@ pub(crate) async fn run(projects: Weak<Projects>, stop: CancellationToken) {
         if next_key_check <= Instant::now() {
             next_key_check = Instant::now() + POLL;
             if let Err(error) = alive.end_with_keys().await {
-                tracing::warn!("held calls and grants of expired keys could not be ended: {error}");
+                tracing::warn!("held calls of callers without a valid key could not be ended: {error}");
             }
         }
         let pause = match alive.run_due().await {
