@@ -165,7 +165,6 @@ words! {
     }
 }
 
-/// A call was tried and failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallFailure {
     pub error: ToolError,
@@ -190,7 +189,6 @@ pub struct PendingApproval {
     pub state: State,
     /// Why a person is asked, in words for that person.
     pub reason: Arc<str>,
-    /// The rules that ask.
     pub rules: Vec<Arc<str>>,
 }
 

@@ -43,7 +43,6 @@ pub enum Style {
     Bare,
 }
 
-/// A tool that needs a displayed name.
 #[derive(Debug, Clone, Copy)]
 pub struct NameRequest<'a> {
     /// The provider's namespace as configured.
@@ -105,7 +104,6 @@ fn plain_name(tool: &NameRequest<'_>) -> String {
     }
 }
 
-/// The name as the provider spells it, without sanitising.
 fn spelled(tool: &NameRequest<'_>) -> String {
     match tool.style {
         Style::Bare => tool.tool.to_owned(),

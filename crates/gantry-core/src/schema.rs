@@ -20,7 +20,6 @@ use serde::Serialize;
 use serde_json::Value;
 use std::sync::OnceLock;
 
-/// Why a schema cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     #[error("the schema has {bytes} bytes, more than the {} that are read", limits::SCHEMA_BYTES)]
@@ -137,7 +136,6 @@ impl Schema {
     }
 
     /// Keywords that are in the schema and not enforced, with the reason.
-    #[must_use]
     pub fn unenforced(&self) -> &[String] {
         &self.unenforced
     }
@@ -223,7 +221,6 @@ impl Compiled {
     }
 }
 
-/// A violation of the value as a whole.
 fn whole(message: String) -> Vec<Violation> {
     vec![Violation { field: String::new(), message }]
 }

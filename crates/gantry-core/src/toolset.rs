@@ -63,7 +63,6 @@ impl Toolset {
         self.pool.tools().get(*visible)
     }
 
-    /// Whether this is a view of that pool.
     pub fn is_of(&self, pool: &Arc<Pool>) -> bool {
         Arc::ptr_eq(&self.pool, pool)
     }

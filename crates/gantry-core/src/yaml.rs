@@ -61,7 +61,6 @@ pub struct Place {
     pub column: usize,
 }
 
-/// Why a text cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message} at line {} column {}", place.line, place.column)]
 pub struct Error {
@@ -304,7 +303,6 @@ fn place(marker: &Marker) -> Place {
 }
 
 /// A plain scalar as a number. `.inf`, `.nan` and what overflows stay text, as JSON has no such numbers.
-#[must_use]
 pub fn number(text: &str) -> Option<Number> {
     if let Some(digits) = text.strip_prefix("0x") {
         return radix(digits, 16);

@@ -1,10 +1,10 @@
 //! What option structs are made of besides the types of [`gantry_core::options`]: secrets and web addresses.
 
-use gantry_core::option_texts;
 pub use gantry_core::options::{
     Approver, DAY, HOUR, Limit, Millis, Name, NotEmpty, OneOrMore, Pairs, PathText, Positive, Title, ToolKey,
     read_as, read_list, read_map, read_some,
 };
+use gantry_core::{inline_schema, option_texts};
 use std::fmt;
 use url::Url;
 
@@ -14,7 +14,6 @@ pub struct Secret(String);
 
 impl Secret {
     /// The text itself, for the one place that sends it.
-    #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -44,20 +43,8 @@ impl<'de> serde::Deserialize<'de> for Secret {
     }
 }
 
-impl schemars::JsonSchema for Secret {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Secret".into()
-    }
-
-    fn json_schema(_generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        // `writeOnly` is the keyword for what must not be shown.
-        schemars::json_schema!({ "type": "string", "writeOnly": true })
-    }
-}
+// `writeOnly` is the keyword for what must not be shown.
+inline_schema!(Secret, |_| schemars::json_schema!({ "type": "string", "writeOnly": true }));
 
 /// Makes [`Secret`] of texts with a rule of their own.
 macro_rules! into_secret {
@@ -101,13 +88,11 @@ option_texts! {
 into_secret!(Key, CredentialText, Password, SigningSecret, PlainValue, HeaderValue);
 
 /// Whether a text is a web address without user and password.
-#[must_use]
 pub fn is_web_url(text: &str) -> bool {
     is_url(text, &["http", "https"])
 }
 
 /// Whether a text is an address with one of these schemes, without user and password.
-#[must_use]
 pub fn is_url(text: &str, schemes: &[&str]) -> bool {
     let has_scheme = text.split_once("://").is_some_and(|(scheme, _)| schemes.contains(&scheme));
     let is_plain = !text.contains(|c: char| c.is_whitespace() || c.is_control());

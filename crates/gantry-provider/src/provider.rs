@@ -34,7 +34,6 @@ pub trait Provider: Send + Sync + Debug {
         Style::Prefixed
     }
 
-    /// Its tools as they are now.
     fn tools(&self) -> Vec<ToolSpec>;
 
     /// Whether it has a tool of this (original) name.

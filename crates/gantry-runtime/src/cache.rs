@@ -55,7 +55,6 @@ pub(crate) struct Answer {
     pub(crate) cached: bool,
 }
 
-/// The cache.
 #[derive(Debug)]
 pub(crate) struct Cache(Moka<Key, Entry>);
 

@@ -14,7 +14,6 @@ use uuid::Uuid;
 /// Bytes of outputs that one session may have stored.
 const SESSION_BYTES: u64 = 1024 * 1024 * 1024;
 
-/// The folder of stored outputs.
 #[derive(Debug, Clone)]
 pub(crate) struct Outputs {
     root: PathBuf,
@@ -75,7 +74,6 @@ impl Outputs {
         Ok(self.root.join(format!("session-{session}")).join(file.to_string()))
     }
 
-    /// Whether something is stored for this session.
     pub(crate) fn has_any(&self, session: SessionId) -> bool {
         self.root.join(folder(session)).is_dir()
     }
@@ -103,7 +101,6 @@ impl Outputs {
     }
 }
 
-/// The name of the folder of a session.
 fn folder(session: SessionId) -> String {
     format!("session-{}", session.uuid())
 }

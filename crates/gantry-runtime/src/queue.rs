@@ -53,8 +53,6 @@ pub enum QueueScope {
 }
 
 impl Options {
-    /// A queue of this name.
-    #[must_use]
     pub fn new(name: &str, concurrent: usize, max_waiting: usize) -> Self {
         Self { name: name.into(), concurrent, max_waiting, scope: QueueScope::Node }
     }
@@ -85,13 +83,10 @@ pub struct Snapshot {
     pub total_wait_ms: u64,
 }
 
-/// All queues of the process.
 #[derive(Debug, Default)]
 pub struct Queues(BTreeMap<Arc<str>, Arc<Queue>>);
 
 impl Queues {
-    /// Sets the queues up.
-    #[must_use]
     pub fn new(options: Vec<Options>) -> Self {
         Self::default().changed(options)
     }
@@ -116,20 +111,15 @@ impl Queues {
         Self(all)
     }
 
-    /// The queue of this name.
-    #[must_use]
     pub fn get(&self, name: &str) -> Option<&Arc<Queue>> {
         self.0.get(name)
     }
 
-    /// How all of them are doing, by name.
-    #[must_use]
     pub fn snapshot(&self) -> Vec<Snapshot> {
         self.0.values().map(|queue| queue.snapshot()).collect()
     }
 }
 
-/// One queue.
 #[derive(Debug)]
 pub struct Queue {
     name: Arc<str>,

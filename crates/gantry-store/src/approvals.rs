@@ -41,12 +41,10 @@ pub enum Verdict {
     Denied,
 }
 
-/// A decision about an approval.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DecisionRow {
     pub verdict: Verdict,
-    /// Who decided.
     pub by: Arc<str>,
     /// By which entry point: `cli`, `http`, `page`, `elicitation`, `webhook`.
     pub via: Arc<str>,
@@ -123,7 +121,6 @@ impl WebhookSent {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unsent {
     pub id: ApprovalId,
-    /// The process that holds it.
     pub process: ProcessId,
 }
 
@@ -149,7 +146,6 @@ pub struct ApprovalRow {
     /// Equal for calls that are the same request: of one caller, with one binding and one idempotency key.
     pub request_key: Digest,
     pub state: State,
-    /// The process that holds it.
     pub process: ProcessId,
     /// When it was held, in microseconds of Unix time.
     pub created_us: i64,
@@ -197,14 +193,11 @@ impl ApprovalRow {
         row
     }
 
-    /// How many bytes of arguments are here.
-    #[must_use]
     pub fn argument_bytes(&self) -> usize {
         self.details.arguments.len() + self.modified_args().map_or(0, |text| text.len())
     }
 
     /// The next message to send to the webhook: it will have taken this much then.
-    #[must_use]
     pub fn next_webhook_message(&self) -> Option<WebhookSent> {
         let is_approved =
             self.decision.as_ref().is_some_and(|decision| decision.verdict == Verdict::Approved);
@@ -237,19 +230,16 @@ impl ApprovalRow {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ApprovalDetails {
-    /// The role of the caller.
     pub role: Role,
     /// The entry point of the call: `cli`, `http`, `mcp`.
     pub door: Arc<str>,
     /// The agents above the caller, the topmost first, and the caller's own last.
     pub agent_path: Vec<Arc<str>>,
-    /// The id of the tool's provider.
     pub provider: Arc<str>,
     /// The tool's name at the provider.
     pub tool: Arc<str>,
     /// `read`, `write` or `destructive`.
     pub effect: Arc<str>,
-    /// The fingerprint of the tool's definition.
     pub fingerprint: Digest,
     /// The arguments exactly as they were sent, the text of an object; a column of their own. A day after the end, secrets
     /// in them are masked.
@@ -261,11 +251,9 @@ pub struct ApprovalDetails {
     pub policy: Digest,
     /// Why a person is asked.
     pub reason: Arc<str>,
-    /// The rules that ask.
     pub rules: Vec<Arc<str>>,
     /// Who may decide: a member of every list.
     pub approvers: Vec<Vec<Arc<str>>>,
-    /// The estimated cost of the call.
     pub estimated_cost: u64,
     /// How long it waits after it was approved, in milliseconds.
     pub delay_ms: u64,
@@ -317,10 +305,8 @@ pub enum HoldOutcome {
     Joined(Box<ApprovalRow>),
 }
 
-/// A step of an approval.
 #[derive(Debug, Clone)]
 pub struct Transition {
-    /// Its next state.
     pub to: State,
     /// The decision that brings it there, if one does.
     pub decision: Option<DecisionRow>,

@@ -159,7 +159,6 @@ pub(crate) struct Newest {
 }
 
 impl Newest {
-    /// The step of the next entry.
     pub(crate) fn next_step(&self) -> i64 {
         self.step + 1
     }

@@ -95,7 +95,6 @@ impl Drop for Inner {
 pub struct Stats {
     /// Committed groups.
     pub commits: u64,
-    /// Ledger entries in them.
     pub entries: u64,
     /// Records that could not be written even at the second try.
     pub lost: u64,
@@ -167,13 +166,11 @@ impl Store {
     }
 
     /// This process, as the ledger names it.
-    #[must_use]
     pub fn process(&self) -> ProcessId {
         self.inner.process
     }
 
     /// Whether a process that uses the data folder is alive.
-    #[must_use]
     pub fn is_alive(&self, process: ProcessId) -> bool {
         process == self.inner.process || membership::is_alive(&self.inner.locks, process)
     }
@@ -186,8 +183,6 @@ impl Store {
         self.write(OnCallerGone::Skip, |_| Ok(())).await
     }
 
-    /// The writer's counters.
-    #[must_use]
     pub fn stats(&self) -> Stats {
         let counters = &self.inner.counters;
         Stats {

@@ -7,7 +7,6 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Semaphore;
 
-/// The pool of reading connections.
 #[derive(Debug, Clone)]
 pub(crate) struct Readers {
     path: Arc<PathBuf>,

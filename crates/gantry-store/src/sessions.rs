@@ -76,7 +76,6 @@ pub struct SessionRow {
     pub parent: Option<CallId>,
     /// When it began, in microseconds of Unix time.
     pub started_us: i64,
-    /// When it was last used.
     pub last_us: i64,
     pub ended_us: Option<i64>,
 }
@@ -105,7 +104,6 @@ pub struct Totals {
 
 record!(Totals: calls, failed, refused, unknown, latency_us, characters_in, characters_out, cost_micros);
 
-/// A session and its sums.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionSummary {
     pub session: SessionRow,
@@ -191,12 +189,10 @@ impl Ledger<'_> {
     }
 }
 
-/// Ends every session of a principal.
 pub(crate) fn end_of_principal(conn: &Connection, principal: &str, at_us: i64) -> Result<(), Error> {
     conn.execute(END_OF_PRINCIPAL, values![at_us, principal]).map(|_| ())
 }
 
-/// Whether there is a session of that principal.
 pub(crate) fn has_called(conn: &Connection, principal: &str) -> Result<bool, Error> {
     conn.first(HAS_CALLED, values![principal], single::<i64>).map(|found| found.is_some())
 }

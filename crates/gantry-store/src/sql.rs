@@ -20,7 +20,6 @@ use serde::de::DeserializeOwned;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// A registered statement.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Statement(&'static str);
 

@@ -210,7 +210,6 @@ impl ApprovalRules {
         first(&self.approvers, tool).map_or(&[], Vec::as_slice)
     }
 
-    /// The estimated cost of a call of the tool.
     pub fn cost(&self, tool: &Tool) -> u64 {
         first(&self.costs, tool).copied().unwrap_or(0)
     }
@@ -239,7 +238,6 @@ impl ApprovalRules {
             .then(|| format!("{} is marked as {}", tool.name, tool.effect.as_str()))
     }
 
-    /// Whether the tool's own rule is waived.
     pub fn waives_tool_rule(&self, tool: &Tool) -> bool {
         matches!(self.rule(tool), Some(ToolRule::Never))
     }

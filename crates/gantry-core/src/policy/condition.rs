@@ -8,7 +8,6 @@ use cel::{Context, Program};
 use serde::Serialize;
 use serde_json::Value;
 
-/// The variables of an expression.
 const VARIABLES: [&str; 6] = ["args", "tool", "agent", "principal", "project", "role"];
 
 /// A compiled expression.
@@ -45,12 +44,10 @@ impl Condition {
         Ok(Self { program, text: text.into() })
     }
 
-    /// The expression as it is written.
     pub(super) fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether the expression uses this variable.
     pub(super) fn uses(&self, variable: &str) -> bool {
         self.program.references().has_variable(variable)
     }

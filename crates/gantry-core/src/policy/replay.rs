@@ -84,7 +84,6 @@ pub enum ReplayOutcome {
     Unknown(Unknown),
 }
 
-/// Evaluates the policies on a recorded call.
 pub fn replay(policies: &Policies, call: &RecordedCall) -> ReplayOutcome {
     let arguments = call.arguments.as_ref().map_or(Arguments::Redacted, Arguments::Known);
     let facts = Facts { tool: &call.tool, caller: Some((&call.caller, call.knows_role)), arguments };

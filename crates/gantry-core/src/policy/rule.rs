@@ -122,7 +122,6 @@ pub struct CheckedExample {
     pub key: String,
     /// The word for what is expected: `deny`, `ask` or `pass`.
     pub expected: &'static str,
-    /// The arguments.
     pub example: Value,
     /// Whether the policy applies, or why that cannot be evaluated.
     pub found: Result<bool, String>,
@@ -175,7 +174,6 @@ impl RuleSpec {
     }
 }
 
-/// A compiled policy.
 #[derive(Debug)]
 pub(super) struct Rule {
     pub(super) name: String,

@@ -103,7 +103,6 @@ enum Matched {
     Provider,
 }
 
-/// The matches of a list of patterns.
 #[derive(Debug)]
 pub(super) struct PatternMatches {
     /// For each tool of the pool the first entry that matches it.

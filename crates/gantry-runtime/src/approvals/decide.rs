@@ -16,12 +16,10 @@ use std::sync::Arc;
 /// Bytes of a reason that a person gives.
 const REASON_BYTES: usize = 4096;
 
-/// A person that wants to decide.
 #[derive(Debug, Clone)]
 pub struct Decider {
     /// The name under which the decision is recorded.
     pub name: Arc<str>,
-    /// What they may do.
     pub role: Role,
     /// Whether they may decide about calls under their own name: they are the person whose data folder this is.
     pub owner: bool,
@@ -33,12 +31,9 @@ pub struct Decider {
     pub via: Arc<str>,
 }
 
-/// What they decide.
 #[derive(Debug, Clone, Default)]
 pub struct DecisionInput {
-    /// Yes or no.
     pub approved: bool,
-    /// The arguments to run it with instead.
     pub modified_args: Option<Arc<str>>,
     /// Why, in words that the caller reads.
     pub reason: Option<String>,
@@ -46,25 +41,20 @@ pub struct DecisionInput {
     pub scope: Scope,
 }
 
-/// Why nothing was decided.
 #[derive(Debug, thiserror::Error)]
 pub enum DecisionError {
-    /// There is no such approval, or they may not know of it.
     #[error("there is no approval {0}")]
     Unknown(ApprovalId),
-    /// They may not.
     #[error("{0}")]
     Forbidden(String),
     /// It has been decided, or has ended; this is how it stands.
     #[error("{id} is {state} already; what was decided first stands", id = .0.id, state = .0.state)]
     Decided(Box<ApprovalRow>),
-    /// It is too late.
     #[error("{} has expired: nobody decided in time", .0.id)]
     Expired(Box<ApprovalRow>),
     /// What they said cannot be: arguments that do not fit, or that a policy denies.
     #[error("{}", .0.message)]
     Invalid(ToolError),
-    /// The store failed; nothing was decided.
     #[error("the decision could not be recorded: {0}")]
     Store(#[from] gantry_store::Error),
 }
@@ -74,7 +64,6 @@ type EndResult = Result<Result<Box<ApprovalRow>, Box<ApprovalRow>>, gantry_store
 
 impl Decider {
     /// Whether they may know of an approval.
-    #[must_use]
     pub fn sees(&self, row: &ApprovalRow) -> bool {
         let project = self.projects.as_ref().is_none_or(|projects| projects.contains(&row.project));
         let spelled = format!("{}__{}", row.details.provider, row.details.tool);
@@ -248,7 +237,6 @@ impl Services {
         self.end_undecided(row, State::RejectedByTimeout, &message).await
     }
 
-    /// Ends an approval without a decision.
     async fn end_undecided(&self, row: &ApprovalRow, to: State, message: &str) -> EndResult {
         let (message, at_us) = (Some(message.into()), clock::steady_us());
         let step = Transition { to, decision: None, deadline_us: None, message, at_us };

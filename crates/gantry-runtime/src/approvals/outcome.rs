@@ -91,7 +91,6 @@ impl Runtime {
     }
 
     /// How held calls reach a person.
-    #[must_use]
     pub fn delivery(&self) -> Delivery {
         self.snapshot().options.approvals.delivery
     }

@@ -18,9 +18,7 @@ const SHOWN_BYTES: usize = 4096;
 pub(super) enum DeliveryMethod {
     /// The person opens an address.
     Url,
-    /// The person fills in a form.
     Form,
-    /// The call is held open.
     Hold,
 }
 
@@ -97,7 +95,6 @@ fn is_shown_whole(row: &ApprovalRow) -> bool {
     escape_invisible(&row.details.arguments).len() <= SHOWN_BYTES
 }
 
-/// What is asked, in words.
 fn message(row: &ApprovalRow) -> String {
     let who = match row.details.agent_path.as_slice() {
         [] => "A client".to_owned(),

@@ -67,7 +67,6 @@ pub(crate) async fn run(projects: Weak<Projects>, stop: CancellationToken) {
     }
 }
 
-/// What the task of one webhook works with.
 struct Delivery {
     project: Arc<str>,
     target: Arc<Target>,

@@ -179,9 +179,7 @@ pub struct OperationResponse {
 /// A run with its calls, oldest first, and the runs that these started.
 #[derive(Debug)]
 pub struct Branch {
-    /// The run.
     pub summary: SessionSummary,
-    /// Its calls.
     pub calls: Vec<CallRow>,
     /// Whether there is more than is shown.
     pub truncated: bool,

@@ -50,7 +50,6 @@ pub(super) enum Stage {
     ClaimedElsewhere,
 }
 
-/// A call's entry while the call runs.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) head: CallHead,
@@ -114,7 +113,6 @@ pub(super) fn open(cx: &PipelineContext, request: &CallRequest) -> Entry {
 }
 
 impl Entry {
-    /// Notes which tool is meant.
     pub(super) fn resolved(&mut self, call: &ResolvedCall) {
         let tool = call.tool();
         self.head.tool = CalledTool {
@@ -168,7 +166,6 @@ impl OnRecord<'_> {
         self.0.deadline
     }
 
-    /// Counts an attempt to execute the call.
     pub(super) fn count_attempt(&self) {
         self.0.attempts.fetch_add(1, Ordering::Relaxed);
     }

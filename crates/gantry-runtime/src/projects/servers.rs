@@ -14,14 +14,12 @@ const MAX_ADDED: usize = 1000;
 
 impl Projects {
     /// How the MCP servers of a project, or of all, are doing.
-    #[must_use]
     pub fn servers(&self, project: Option<&str>) -> Vec<ProviderStatus> {
         let runtimes = self.selected(project).into_iter().flat_map(|project| project.runtimes());
         runtimes.flat_map(|runtime| runtime.servers()).collect()
     }
 
     /// How the APIs of a project, or of all, are doing.
-    #[must_use]
     pub fn apis(&self, project: Option<&str>) -> Vec<ProviderStatus> {
         let runtimes = self.selected(project).into_iter().flat_map(|project| project.runtimes());
         runtimes.flat_map(|runtime| runtime.apis()).collect()
@@ -63,7 +61,6 @@ impl Projects {
     }
 
     /// The runtime of a project that has this server, or else the one of callers that name no agent.
-    #[must_use]
     pub fn with_server(&self, project: &str, server: Option<&str>) -> Option<Arc<Runtime>> {
         let runtimes = self.projects.load().get(project)?.runtimes();
         let has = |runtime: &&Arc<Runtime>| {

@@ -130,7 +130,6 @@ impl Project {
         Ok((runtime, cut_off))
     }
 
-    /// The agent of this name.
     pub(super) fn configured(&self, name: &str) -> Result<Arc<str>, Refusal> {
         let plan = self.plan.load();
         let known = plan.options.agents.get_key_value(name).map(|(name, _)| Arc::clone(name));

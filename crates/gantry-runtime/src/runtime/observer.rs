@@ -6,7 +6,6 @@ use gantry_provider::server::Observer;
 use std::sync::Arc;
 use tokio::sync::broadcast;
 
-/// The observer of one runtime's servers.
 #[derive(Debug)]
 pub(super) struct ServerObserver {
     pub(super) events: Events,

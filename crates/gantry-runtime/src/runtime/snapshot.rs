@@ -39,7 +39,6 @@ impl Snapshot {
         Self { revision: 0, options, providers, build, discovered: false, toolsets }
     }
 
-    /// The snapshot after this one.
     pub(super) fn next(
         &self,
         options: Arc<Options>,
@@ -55,7 +54,6 @@ impl Snapshot {
         Self { revision, options, providers, build, discovered, toolsets }
     }
 
-    /// All tools.
     pub(super) fn pool(&self) -> &Arc<Pool> {
         &self.build.pool
     }
@@ -70,7 +68,6 @@ impl Snapshot {
         self.providers.get(provider)?.provider.identity()
     }
 
-    /// The provider of this id.
     pub(crate) fn provider(&self, id: &str) -> Result<Arc<dyn Provider>, Refusal> {
         self.providers.get(id).map(|entry| Arc::clone(&entry.provider)).ok_or_else(|| {
             let message = format!("provider {id} is not there any more; nothing was run");
@@ -165,7 +162,6 @@ impl Snapshot {
     }
 }
 
-/// The refusal for an agent that is not configured.
 pub(crate) fn unknown_agent<'a>(name: &str, known: impl Iterator<Item = &'a Arc<str>>) -> Refusal {
     let known: Vec<&str> = known.map(|name| &**name).collect();
     let name: String = name.chars().take(64).collect();

@@ -9,7 +9,6 @@ use gantry_store::{ApprovalFilter, ApprovalRow, Error};
 /// The states in which a held call has not begun.
 const WAITING: [State; 3] = [State::PendingApproval, State::ScheduledForExecution, State::ApprovedReady];
 
-/// Approvals that are read at once.
 const PAGE: u32 = 200;
 
 impl Services {

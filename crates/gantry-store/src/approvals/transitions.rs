@@ -201,7 +201,6 @@ impl Ledger<'_> {
         Ok(Some((row, state)))
     }
 
-    /// Ends an approval with the outcome of its call.
     pub(crate) fn end_approval(&mut self, mut row: ApprovalRow, outcome: &Outcome) -> Result<(), Error> {
         row.state = outcome.state;
         row.ended_us = Some(outcome.finished_us);
@@ -266,7 +265,6 @@ impl Ledger<'_> {
         update(self.conn, &old)
     }
 
-    /// An approval and the newest entry of its call.
     fn current(&self, id: ApprovalId) -> Result<(ApprovalRow, Newest), Error> {
         let row = find(self.conn, id)?.ok_or(Error::UnknownApproval { approval: id })?;
         let newest = self.newest(row.call)?.ok_or(Error::UnknownCall { call: row.call })?;

@@ -126,7 +126,6 @@ pub(crate) fn call(conn: &Connection, id: CallId) -> Result<Option<CallRow>, Err
     Ok(call)
 }
 
-/// The call with that id, with its kept result.
 pub(crate) fn call_with_result(conn: &Connection, id: CallId) -> Result<Option<CallRow>, Error> {
     let Some(mut call) = call(conn, id)? else { return Ok(None) };
     if let Some(outcome) = &mut call.outcome {
@@ -135,7 +134,6 @@ pub(crate) fn call_with_result(conn: &Connection, id: CallId) -> Result<Option<C
     Ok(Some(call))
 }
 
-/// The call that has used this idempotency key.
 pub(crate) fn key_use(
     conn: &Connection,
     project: &str,

@@ -45,7 +45,6 @@ statements! {
              AND e.seq < l.seq) ORDER BY l.seq LIMIT 1";
 }
 
-/// The result of walking the hash chains.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verification {
     /// Entries that fit their chain.
@@ -54,14 +53,12 @@ pub struct Verification {
     pub bad: Option<BadEntry>,
 }
 
-/// A place where a chain breaks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadEntry {
     /// The node whose chain it is in; all zeros for the entries from before there were nodes.
     pub node: NodeId,
     /// Its number in that chain.
     pub seq: i64,
-    /// What is wrong there.
     pub what: &'static str,
 }
 

@@ -26,7 +26,6 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// The tool that a call names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CalledTool {
     /// The id of its provider.
@@ -36,13 +35,10 @@ pub struct CalledTool {
     /// Its displayed name.
     #[serde(skip)]
     pub name: Arc<str>,
-    /// The kind of its provider.
     pub kind: Cow<'static, str>,
-    /// The namespace of its provider.
     pub namespace: Arc<str>,
     /// `read`, `write` or `destructive`.
     pub effect: Cow<'static, str>,
-    /// The fingerprint of its definition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<Digest>,
 }
@@ -100,7 +96,6 @@ pub struct Intent {
     pub decided: Option<Digest>,
 }
 
-/// How a call ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Outcome {
@@ -163,7 +158,6 @@ pub struct WholeCall {
     pub outcome: Outcome,
 }
 
-/// The answer to an intent.
 #[derive(Debug)]
 pub enum IntentOutcome {
     /// The intent is durable; the call may run.

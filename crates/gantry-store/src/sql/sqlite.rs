@@ -111,7 +111,6 @@ impl Connection {
         tx.commit().map_err(sqlite_error)
     }
 
-    /// Opens a connection that can only read.
     pub(crate) fn open_reader(path: &Path) -> Result<Self, Error> {
         open(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map(Self::new)
     }
@@ -183,7 +182,6 @@ impl Connection {
         Ok(found)
     }
 
-    /// The rows of a list.
     pub(crate) fn list<T>(
         &self,
         query: Query<'_>,
@@ -305,7 +303,6 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// The next column.
     pub(crate) fn take<T: Column>(&mut self) -> Result<T, Error> {
         let value = self.value()?;
         T::parse(value.clone())

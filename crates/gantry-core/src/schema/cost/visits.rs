@@ -43,7 +43,6 @@ struct Node {
     patterns: Vec<usize>,
     /// For members that are no properties.
     others: Vec<usize>,
-    /// For the names of members.
     names: Vec<usize>,
     /// For the items at the beginning, one each.
     first: Vec<usize>,

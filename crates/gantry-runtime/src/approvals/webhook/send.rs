@@ -16,13 +16,11 @@ use tokio::time::{Instant, timeout_at};
 /// Messages that are sent to one webhook at once, each about another approval.
 const AT_ONCE: usize = 8;
 
-/// How long a webhook may take to answer.
 const ANSWER: Duration = Duration::from_secs(10);
 
 /// Bytes of an answer that are read, so that the connection can be used again. What it says is of no interest.
 const ANSWER_BYTES: usize = 64 * 1024;
 
-/// A webhook, and what it takes to reach it.
 #[derive(Debug)]
 pub(super) struct Target {
     pub(super) webhook: Webhook,
