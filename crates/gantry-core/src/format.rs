@@ -7,10 +7,9 @@ use crate::limits::FUNCTION_DESCRIPTION_BYTES;
 use crate::names::is_legal;
 use crate::raw;
 use crate::tool::ToolSpec;
-use crate::toolset::{Entry, Toolset, array};
+use crate::toolset::{Entry, array};
 use crate::truncate::truncate;
 use std::borrow::Cow;
-use std::sync::Arc;
 
 words! {
     pub enum Format {
@@ -24,16 +23,6 @@ words! {
 }
 
 impl Format {
-    /// The callable entries of a toolset as one JSON array.
-    pub fn definitions(self, toolset: &Toolset) -> Arc<str> {
-        match self {
-            Self::Mcp => Arc::clone(toolset.definitions()),
-            Self::OpenAi | Self::Anthropic => {
-                array(toolset.entries().filter_map(|entry| self.definition(&entry))).into()
-            }
-        }
-    }
-
     /// One entry as JSON text. `None` if it cannot be called, or is an alias that models would not take: its tool has an
     /// entry of its own.
     pub fn definition<'a>(self, entry: &Entry<'a>) -> Option<Cow<'a, str>> {

@@ -53,9 +53,6 @@ impl Canonical {
 }
 
 /// Checks a text and returns its canonical form.
-///
-/// # Errors
-/// The first reason for which the text is refused.
 pub fn canonical(text: &str) -> Result<Canonical, Error> {
     let mut scanner = Scanner::strict(text);
     scanner.out = Some(String::with_capacity(text.len()));
@@ -64,9 +61,6 @@ pub fn canonical(text: &str) -> Result<Canonical, Error> {
 }
 
 /// Checks a text.
-///
-/// # Errors
-/// As [`canonical`].
 pub fn check(text: &str) -> Result<(), Error> {
     Scanner::strict(text).document().map(drop)
 }
@@ -82,9 +76,6 @@ impl<'a> Object<'a> {
     const LEVELS: usize = 3;
 
     /// Checks a text and finds its members, in one strict pass.
-    ///
-    /// # Errors
-    /// As [`canonical`], or the text is no object.
     pub fn scan(text: &'a str) -> Result<Self, Error> {
         let mut scanner = Scanner::strict(text);
         scanner.object_levels = Self::LEVELS;

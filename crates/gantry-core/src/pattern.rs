@@ -45,9 +45,6 @@ inline_schema!(Pattern, |_| schemars::json_schema!({ "type": "string", "title": 
 
 impl Pattern {
     /// Reads a pattern; `@ns/tool` means `ns__tool`, or a name that is spelled just so.
-    ///
-    /// # Errors
-    /// The text is empty, too long, or has too many wildcards.
     pub fn parse(text: &str) -> Result<Self, Error> {
         if text.is_empty() {
             return Err(Error::Empty);

@@ -54,19 +54,6 @@ macro_rules! words {
     };
 }
 
-/// Serialises a type by its `Display` and `FromStr`.
-macro_rules! serde_as_text {
-    ($name:ident) => {
-        impl serde::Serialize for $name {
-            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.collect_str(self)
-            }
-        }
-
-        deserialize_from_text!($name);
-    };
-}
-
 /// Deserialises a type by its `FromStr`.
 macro_rules! deserialize_from_text {
     ($name:ident) => {

@@ -69,9 +69,6 @@ pub struct Error {
 }
 
 /// Reads the one document of a text. Returns its root and the number of its values.
-///
-/// # Errors
-/// The text is not YAML, uses a feature that the dialect refuses, or exceeds a limit.
 pub fn parse(text: &str, options: Options) -> Result<(Node, usize), Error> {
     let parser_options = granit_parser::options! {
         emit_comments: false,

@@ -19,15 +19,9 @@ impl Secret {
     }
 }
 
-impl From<String> for Secret {
-    fn from(text: String) -> Self {
-        Self(text)
-    }
-}
-
-impl From<&str> for Secret {
-    fn from(text: &str) -> Self {
-        Self(text.to_owned())
+impl<T: Into<String>> From<T> for Secret {
+    fn from(text: T) -> Self {
+        Self(text.into())
     }
 }
 
@@ -45,17 +39,6 @@ impl<'de> serde::Deserialize<'de> for Secret {
 
 // `writeOnly` is the keyword for what must not be shown.
 inline_schema!(Secret, |_| schemars::json_schema!({ "type": "string", "writeOnly": true }));
-
-/// Makes [`Secret`] of texts with a rule of their own.
-macro_rules! into_secret {
-    ($($name:ident),+) => {
-        $(impl From<$name> for Secret {
-            fn from(text: $name) -> Self {
-                Self(text.into())
-            }
-        })+
-    };
-}
 
 option_texts! {
     /// A key of another service.
@@ -84,8 +67,6 @@ option_texts! {
     /// A host.
     plain Host = "a host name without scheme, port and wildcard, such as gantry.example.com", is_host;
 }
-
-into_secret!(Key, CredentialText, Password, SigningSecret, PlainValue, HeaderValue);
 
 /// Whether a text is a web address without user and password.
 pub fn is_web_url(text: &str) -> bool {

@@ -100,9 +100,6 @@ pub fn caller() -> Caller {
 }
 
 /// The verdict of policies, schema and the tool's approval rule; `look` answers where that rule depends on the call.
-///
-/// # Errors
-/// The call is refused.
 pub fn judged(
     toolset: &Toolset,
     (tool, arguments): (&str, &Value),

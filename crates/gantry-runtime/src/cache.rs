@@ -70,13 +70,6 @@ impl moka::Expiry<Key, Entry> for PerEntry {
     }
 }
 
-impl Answer {
-    /// An output that was made for the call that asks.
-    pub(crate) fn fresh(output: RawOutput) -> Self {
-        Self { output: Arc::new(output), cached: false }
-    }
-}
-
 impl Default for Cache {
     fn default() -> Self {
         let weight = |_: &Key, entry: &Entry| u32::try_from(entry.output.size() + 256).unwrap_or(u32::MAX);

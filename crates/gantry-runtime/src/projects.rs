@@ -42,6 +42,9 @@ pub const DEFAULT: &str = "default";
 /// How long calls may take to end when their agent, their server or their project goes away.
 pub(crate) const DRAIN: Duration = Duration::from_secs(5);
 
+/// How long canceled calls may take to end.
+pub(crate) const STOP: Duration = Duration::from_secs(2);
+
 /// How long a caller waits while a project switches agents: running calls end or are cut off, and the runtime of the new
 /// agent is built.
 const SWITCH_TIMEOUT: Duration = Duration::from_secs(30);

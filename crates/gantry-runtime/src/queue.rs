@@ -52,12 +52,6 @@ pub enum QueueScope {
     Node,
 }
 
-impl Options {
-    pub fn new(name: &str, concurrent: usize, max_waiting: usize) -> Self {
-        Self { name: name.into(), concurrent, max_waiting, scope: QueueScope::Node }
-    }
-}
-
 /// How a queue is doing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -185,9 +179,6 @@ impl Queue {
     /// Waits for a slot.
     ///
     /// Cancel-safety: dropping the future gives the place in the line, or the slot, back.
-    ///
-    /// # Errors
-    /// Too many calls wait already.
     pub async fn admit(
         self: &Arc<Self>,
         session: SessionId,

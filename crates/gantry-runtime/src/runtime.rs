@@ -151,9 +151,6 @@ impl Runtime {
 
     /// Lets a call in, unless there are too many or its session leaves. If it leaves, there may be another place for its
     /// caller.
-    ///
-    /// # Errors
-    /// It was not let in, and nothing will run.
     pub fn enter(&self, cx: &PipelineContext) -> Result<Admitted, Refusal> {
         let call = InFlightCall {
             id: cx.id,

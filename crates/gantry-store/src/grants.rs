@@ -133,9 +133,6 @@ pub struct GrantFilter {
 
 impl Store {
     /// Gives a grant; durable when it returns. One that goes with a decision is given by [`Store::transition`].
-    ///
-    /// # Errors
-    /// `TooManyGrants`, or the store cannot be written.
     pub async fn grant(&self, grant: GrantRow) -> Result<(), Error> {
         self.change(move |conn| give(conn, &grant)).await
     }

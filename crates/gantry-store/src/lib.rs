@@ -176,9 +176,6 @@ impl Store {
     }
 
     /// Waits until everything that was accepted before is durable.
-    ///
-    /// # Errors
-    /// When the group that was under way could not be committed.
     pub async fn flush(&self) -> Result<(), Error> {
         self.write(OnCallerGone::Skip, |_| Ok(())).await
     }

@@ -20,19 +20,9 @@ use serde::de::DeserializeOwned;
 use std::borrow::Cow;
 use std::sync::Arc;
 
+/// A statement; only [`statements!`] makes one.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Statement(&'static str);
-
-impl Statement {
-    /// For [`statements!`] alone.
-    pub(crate) const fn registered(sql: &'static str) -> Self {
-        Self(sql)
-    }
-
-    fn text(self) -> &'static str {
-        self.0
-    }
-}
+pub(crate) struct Statement(pub(crate) &'static str);
 
 /// A registered list: a `SELECT` that ends in a `WHERE` clause, the conditions that may follow, the order, and what comes
 /// after the limit.
@@ -53,7 +43,7 @@ pub(crate) struct Condition(pub(crate) &'static str);
 /// Names statements and registers them as the `STATEMENTS` of their file, which `sql::tests` lists.
 macro_rules! statements {
     ($($(#[$doc:meta])* $name:ident = $sql:expr;)+) => {
-        $($(#[$doc])* const $name: $crate::sql::Statement = $crate::sql::Statement::registered($sql);)+
+        $($(#[$doc])* const $name: $crate::sql::Statement = $crate::sql::Statement($sql);)+
         #[cfg(test)]
         pub(crate) const STATEMENTS: &[$crate::sql::Statement] = &[$($name),+];
     };

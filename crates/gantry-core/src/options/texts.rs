@@ -123,9 +123,6 @@ pub(crate) fn is_tool(text: &str) -> bool {
 }
 
 /// Reads a text that keeps a rule.
-///
-/// # Errors
-/// The value is no text, or breaks the rule.
 pub fn read_text<'de, D: Deserializer<'de>>(
     input: D,
     noun: &'static str,

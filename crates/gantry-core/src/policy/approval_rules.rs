@@ -28,9 +28,6 @@ pub enum ToolRule {
 
 impl ToolRule {
     /// Reads `always`, `never`, or a CEL expression over the call.
-    ///
-    /// # Errors
-    /// It is neither word and no expression.
     pub fn parse(text: &str) -> Result<Self, RuleError> {
         match text {
             "always" => Ok(Self::Always),

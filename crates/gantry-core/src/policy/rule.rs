@@ -141,9 +141,6 @@ impl CheckedExample {
 
 impl RuleSpec {
     /// Checks the policy against each of its examples.
-    ///
-    /// # Errors
-    /// A pattern or the condition is unusable.
     pub fn check(&self) -> Result<Vec<CheckedExample>, RuleError> {
         let rule = Rule::without_examples(self)?;
         Ok(rule.checked(self).collect())

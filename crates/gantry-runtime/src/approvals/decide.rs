@@ -252,9 +252,6 @@ impl Services {
 
     /// Withdraws a call that waits; with `own`, only if it is one of that principal's. Returns whether it waited. A caller
     /// that withdraws its own call knows what became of it: the same call again is a new one.
-    ///
-    /// # Errors
-    /// The store failed.
     pub async fn withdraw(
         &self,
         call: CallId,

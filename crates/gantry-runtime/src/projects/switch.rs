@@ -1,7 +1,7 @@
 //! Switching a project to another agent: wait for running calls, tear down, load, build. Each step is an event.
 
 use super::slots::ActiveSlot;
-use super::{DRAIN, Project, Projects, active};
+use super::{DRAIN, Project, Projects, STOP, active};
 use crate::event::EventKind;
 use crate::runtime::{Error, Relocation, Runtime, unknown_agent};
 use crate::services::InFlightCall;
@@ -17,10 +17,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-
-/// How long canceled calls may take to end.
-const STOP: Duration = Duration::from_secs(2);
+use std::time::Instant;
 
 /// Stands for no agent where one is named.
 const NO_AGENT: &str = "(none)";

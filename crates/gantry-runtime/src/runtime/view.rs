@@ -36,9 +36,6 @@ impl Runtime {
     }
 
     /// What an agent sees now at the top.
-    ///
-    /// # Errors
-    /// The agent is not configured.
     pub fn toolset(&self, agent: Option<&str>) -> Result<Arc<Toolset>, Refusal> {
         let snapshot = self.snapshot();
         snapshot.resolve_toolset(agent, &snapshot.top()).map(|resolved| resolved.toolset)

@@ -18,10 +18,7 @@ impl Services {
         self.withdraw_where(of_run, "its run was canceled").await
     }
 
-    /// Ends every call that waits and is among the selected ones. Returns how many did.
-    ///
-    /// # Errors
-    /// The store failed; some may have ended.
+    /// Ends every call that waits and is among the selected ones. Returns how many did. If it fails, some may have.
     pub(crate) async fn withdraw_where(&self, selected: ApprovalFilter, why: &str) -> Result<usize, Error> {
         let mut n_ended = 0;
         // In the order of the steps, so that a call that moves on meanwhile is met again.

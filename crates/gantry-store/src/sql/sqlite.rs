@@ -143,7 +143,7 @@ impl Connection {
 
     /// A statement that changes rows, looked up once for any number of runs.
     pub(crate) fn prepare(&self, statement: Statement) -> Result<Prepared<'_>, Error> {
-        let driver = self.driver.prepare_cached(statement.text()).map_err(sqlite_error)?;
+        let driver = self.driver.prepare_cached(statement.0).map_err(sqlite_error)?;
         Ok(Prepared { connection: self, driver })
     }
 
@@ -164,7 +164,7 @@ impl Connection {
         values: &[Value<'_>],
         read: fn(&mut Row<'_>) -> Result<T, Error>,
     ) -> Result<Vec<T>, Error> {
-        self.collect(statement.text(), values, read)
+        self.collect(statement.0, values, read)
     }
 
     /// The first row that a statement finds.
@@ -175,7 +175,7 @@ impl Connection {
         read: fn(&mut Row<'_>) -> Result<T, Error>,
     ) -> Result<Option<T>, Error> {
         let mut found = None;
-        self.each(statement.text(), values, |row| {
+        self.each(statement.0, values, |row| {
             found = Some(read(row)?);
             Ok(false)
         })?;
@@ -199,7 +199,7 @@ impl Connection {
         values: &[Value<'_>],
         visit: impl FnMut(&mut Row<'_>) -> Result<bool, Error>,
     ) -> Result<(), Error> {
-        self.each(statement.text(), values, visit)
+        self.each(statement.0, values, visit)
     }
 
     /// Moves the log into the database file and closes it.

@@ -55,8 +55,6 @@ struct Node {
 }
 
 impl Graph {
-    /// # Errors
-    /// Too many schemas apply to the same value inside of each other.
     pub(super) fn of(walk: &mut Walk<'_>) -> Result<Self, Error> {
         let root = walk.root;
         let mut builder = Builder { walk, indexes: HashMap::new(), found: Vec::new() };
