@@ -12,8 +12,7 @@ pub struct Budget {
 }
 
 /// The budget has no room for an amount.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{wanted} more would exceed the budget: {left} of {limit} are left")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exceeded {
     pub wanted: u64,
     /// The free amount at that moment.

@@ -93,7 +93,6 @@ pub fn assign(tools: &[NameRequest<'_>]) -> (Vec<String>, Vec<Collision>) {
     (names, collisions)
 }
 
-/// The name a tool has when no other tool wants it.
 fn plain_name(tool: &NameRequest<'_>) -> String {
     match tool.style {
         Style::Bare => tool.tool.to_owned(),

@@ -175,7 +175,6 @@ pub struct Settings {
     pub cache: Option<Duration>,
 }
 
-/// Whether a tool can be called.
 #[derive(Debug)]
 pub enum Status {
     /// With its input schema.
@@ -193,7 +192,6 @@ pub struct Tool {
     pub kind: ToolKind,
     pub spec: ToolSpec,
     pub effect: Effect,
-    /// The digest of its definition.
     pub fingerprint: Digest,
     pub settings: Settings,
     pub status: Status,

@@ -87,7 +87,6 @@ impl Toolset {
         })
     }
 
-    /// The other names that a tool has here.
     pub fn aliases_of(&self, tool: &Tool) -> impl Iterator<Item = &str> {
         let positions = self.pool.positions(&tool.key);
         self.aliases.iter().filter(|alias| positions.contains(&alias.at)).map(|alias| &*alias.name)

@@ -39,11 +39,9 @@ pub trait ClientChannel: Send + Sync + Debug {
 #[derive(Debug, Clone)]
 pub struct RequestContext {
     pub client: Arc<dyn ClientChannel>,
-    /// Fires when the client withdraws the request.
     pub cancel: CancellationToken,
 }
 
-/// A notification of a server about a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ServerNotification {
     /// The params of `notifications/progress` as they came, an object; the token in them is not the client's.
@@ -54,11 +52,7 @@ pub enum ServerNotification {
     /// may be disconnected likewise.
     Released,
     /// Any other notification that came with the request.
-    Other {
-        method: Arc<str>,
-        /// Its params, an object.
-        params: Arc<str>,
-    },
+    Other { method: Arc<str>, params: Arc<str> },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -122,7 +116,6 @@ impl Capabilities {
         if raw::members(text).is_some() { Self { text: text.into() } } else { Self::default() }
     }
 
-    /// The object as it was sent.
     pub fn text(&self) -> &str {
         &self.text
     }

@@ -54,7 +54,6 @@ fn steady_at((start_us, began_us): (i64, i64), uptime_us: i64) -> i64 {
     start_us.saturating_add(uptime_us.saturating_sub(began_us).max(0))
 }
 
-/// A moment as RFC 3339.
 pub fn iso(us: i64) -> String {
     jiff::Timestamp::from_microsecond(us).map_or_else(|_| us.to_string(), |t| t.to_string())
 }

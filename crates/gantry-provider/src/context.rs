@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// The context of one call, as its provider sees it.
 #[derive(Debug, Clone)]
 pub struct CallContext {
     pub call: CallId,

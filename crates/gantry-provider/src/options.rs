@@ -52,19 +52,14 @@ option_texts! {
     secret SigningSecret = "text of at least 16 characters", |text| text.chars().count() >= 16;
     /// The value of an environment variable, or of another text that is sent as it is.
     secret PlainValue = "text; put it in quotes", |text| !text.contains('\0');
-    /// The value of a header.
     secret HeaderValue = "text on one line; put it in quotes",
         |text| text.bytes().all(|byte| byte == b'\t' || (byte >= b' ' && byte != 127));
-    /// The name of a header.
     plain HeaderName = "the name of a header", is_header_name;
-    /// The name of an environment variable.
     plain EnvName = "the name of a variable", |text| !text.is_empty() && !text.contains(['=', '\0']);
     /// A web address. It may hold a key, so it is not quoted.
     address WebUrl =
         "an http:// or https:// address without user and password, such as https://example.com/path", is_web_url;
-    /// An origin.
     plain Origin = "an origin without path and wildcard, such as https://app.example.com", is_origin;
-    /// A host.
     plain Host = "a host name without scheme, port and wildcard, such as gantry.example.com", is_host;
 }
 

@@ -19,7 +19,6 @@ pub enum RawOutput {
 }
 
 impl RawOutput {
-    /// The output as a conversation would show it.
     pub fn text(&self) -> &str {
         match self {
             Self::Json(text) | Self::Text(text) => text,
@@ -71,7 +70,6 @@ pub struct Content {
 }
 
 impl Content {
-    /// A result object as the server sent it.
     pub fn new(result: &str) -> Self {
         let blocks = raw::member(result, "content").and_then(raw::elements).unwrap_or_default();
         let mut only_text = true;

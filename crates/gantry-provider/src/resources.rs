@@ -51,7 +51,6 @@ impl ListKind {
     }
 }
 
-/// A request to a server that is no tool call.
 #[derive(Debug)]
 pub struct ForwardRequest {
     pub method: ForwardMethod,
@@ -80,11 +79,13 @@ pub struct Features {
     pub extensions: Option<String>,
 }
 
-/// A change that connected clients may be notified of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
     /// A list has changed. [`ListKind::Resources`] stands for templates too.
-    ListChanged { kind: ListKind, provider: Arc<str> },
+    ListChanged {
+        kind: ListKind,
+        provider: Arc<str>,
+    },
     Updated {
         provider: Arc<str>,
         /// Its URI as clients know it.
@@ -92,11 +93,9 @@ pub enum Change {
         /// The params of `notifications/resources/updated`, an object with that URI.
         params: Arc<str>,
     },
-    /// A log message that belongs to no request.
     Log {
         provider: Arc<str>,
         level: LogLevel,
-        /// The params of `notifications/message`, an object.
         params: Arc<str>,
     },
     /// A client has completed what it was sent to a URL for.

@@ -68,7 +68,6 @@ impl ErrorObject {
         Self::new(code::HEADER_MISMATCH, message)
     }
 
-    /// Writes the error as JSON.
     pub fn write(&self, out: &mut String) {
         write!(out, "{{\"code\":{},\"message\":", self.code).unwrap_or_default();
         write_string(out, &self.message);

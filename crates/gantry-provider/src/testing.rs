@@ -58,7 +58,6 @@ impl Answer {
         reason
     }
 
-    /// The error of a call without effect.
     #[track_caller]
     pub fn error(self) -> ToolError {
         match self {
@@ -118,7 +117,6 @@ pub fn judged(
     Ok(judged.into_verdict(&caller, own))
 }
 
-/// The permit of a call that an approver allowed.
 pub fn yes(question: Question) -> Permit {
     let decision = Decision { binding: question.binding(), approved: true, by: "approver".into() };
     redeem(question, &decision).unwrap()

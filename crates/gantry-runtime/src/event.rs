@@ -163,13 +163,10 @@ pub struct Finished {
     pub cached: bool,
 }
 
-/// An event with its place in time.
 #[derive(Debug, Clone)]
 pub struct Event {
-    /// Its number in this process.
     pub seq: u64,
     pub at_us: i64,
-    /// The project that it is about, if it is about one.
     pub project: Option<Arc<str>>,
     /// The identity that it is about; an event without one is for administrators.
     pub principal: Option<Arc<str>>,

@@ -145,7 +145,6 @@ pub struct ApprovalOptions {
 }
 
 impl ApprovalOptions {
-    /// The least time that an approver has.
     const MIN_TIMEOUT: Duration = Duration::from_secs(1);
 
     /// How long an approver has to decide.
@@ -252,7 +251,6 @@ impl Default for ProviderOptions {
     }
 }
 
-/// The queue of a single tool, or none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct QueueChoice(pub Option<Arc<str>>);
 

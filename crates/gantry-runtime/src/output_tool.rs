@@ -20,7 +20,6 @@ pub(crate) const PROVIDER: &str = "outputs";
 pub(crate) struct OutputTool {
     origin: Origin,
     outputs: Outputs,
-    /// Bytes that one answer may have.
     limit: AtomicUsize,
 }
 

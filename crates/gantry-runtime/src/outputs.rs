@@ -63,7 +63,6 @@ impl Outputs {
         fs::read_to_string(self.path(handle)?)
     }
 
-    /// The file that a handle names.
     fn path(&self, handle: &str) -> io::Result<PathBuf> {
         // Only UUIDs in their usual form: no other text that was sent becomes part of a path.
         let uuid = |text: &str| Uuid::parse_str(text).ok();
@@ -107,17 +106,14 @@ fn folder(session: SessionId) -> String {
 
 /// Makes the folder of a session ready for so many bytes more.
 fn make_room(dir: &Path, bytes: u64) -> io::Result<()> {
-    if stored_bytes(dir).saturating_add(bytes) > SESSION_BYTES {
+    // A folder that is not there yet holds nothing.
+    let files = fs::read_dir(dir).into_iter().flatten().flatten();
+    let stored: u64 = files.filter_map(|file| file.metadata().ok()).map(|metadata| metadata.len()).sum();
+    if stored.saturating_add(bytes) > SESSION_BYTES {
         let message = format!("the session has stored {SESSION_BYTES} bytes of outputs already");
         return Err(io::Error::new(io::ErrorKind::QuotaExceeded, message));
     }
     fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)
-}
-
-/// What a session has stored so far. A folder that is not there yet holds nothing.
-fn stored_bytes(dir: &Path) -> u64 {
-    let files = fs::read_dir(dir).into_iter().flatten().flatten();
-    files.filter_map(|file| file.metadata().ok()).map(|metadata| metadata.len()).sum()
 }
 
 #[cfg(test)]

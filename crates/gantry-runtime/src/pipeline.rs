@@ -25,7 +25,6 @@ use gantry_core::{CallError, CallRequest, ErrorCode, Permit, Refusal, Verdict};
 use gantry_provider::RawOutput;
 use record::Entry;
 
-/// Runs one call from request to reply.
 pub(crate) async fn run(rt: &Runtime, cx: &PipelineContext, request: &CallRequest) -> Reply {
     rt.record_session(&cx.session).await;
     let mut entry = record::open(cx, request);

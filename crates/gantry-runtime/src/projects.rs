@@ -82,15 +82,12 @@ struct Project {
     changing: SerialGate,
 }
 
-/// The runtime that a caller belongs to.
 #[derive(Debug, Clone)]
 pub struct Context {
     pub runtime: Arc<Runtime>,
-    /// The agent as which the caller acts there.
     pub agent: Option<Arc<str>>,
 }
 
-/// An agent of a project, as it is listed.
 #[derive(Debug, Clone)]
 pub struct Agent {
     pub project: Arc<str>,
@@ -173,7 +170,6 @@ impl Projects {
         self.projects.load().get(project)?.slots.borrow().active_agent().cloned()
     }
 
-    /// All runtimes that are there.
     pub(crate) fn runtimes(&self) -> Vec<Arc<Runtime>> {
         self.selected(None).iter().flat_map(|project| project.runtimes()).collect()
     }
@@ -201,7 +197,6 @@ impl Projects {
         self.services.queues.load().snapshot()
     }
 
-    /// The page that `/metrics` serves.
     pub fn metrics_page(&self) -> String {
         let servers = self.servers(None);
         self.services.events.metrics().page(&self.queues(), self.services.store.stats(), &servers)

@@ -39,7 +39,6 @@ impl Body {
 }
 
 impl Shaped {
-    /// The result as a conversation shows it.
     pub fn text(&self) -> &str {
         self.body.text()
     }
@@ -89,7 +88,6 @@ pub struct Reply {
     pub effect: EffectState,
     pub latency: Duration,
     pub tool: Option<Arc<Tool>>,
-    /// The person that approved it, if one was asked.
     pub approved_by: Option<Arc<str>>,
     /// The arguments that a person approved instead of those that were sent, as the ledger may show them.
     pub executed_arguments: Option<Arc<str>>,
@@ -97,7 +95,6 @@ pub struct Reply {
     pub approval: Option<Arc<ApprovalRow>>,
     /// The earlier call with the same idempotency key whose result this is.
     pub repeats: Option<CallId>,
-    /// Whether the session has run out of budget.
     pub budget_exceeded: bool,
 }
 

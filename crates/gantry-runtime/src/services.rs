@@ -24,7 +24,6 @@ const CHANGES: usize = 1024;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessOptions {
-    /// The queues, which all projects share.
     pub queues: Vec<queue::Options>,
     /// Calls in flight at once; more are shed.
     pub max_calls: usize,
@@ -36,7 +35,6 @@ impl Default for ProcessOptions {
     }
 }
 
-/// What all runtimes of a process share.
 #[derive(Debug)]
 pub struct Services {
     pub(crate) store: Store,
@@ -142,7 +140,6 @@ impl Services {
         self.count_where(|call| call.is(id, own)) > 0
     }
 
-    /// How many of these calls run.
     pub(crate) fn count_where(&self, these: impl Fn(&InFlightCall) -> bool) -> usize {
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         running.values().filter(|call| these(call)).count()

@@ -37,7 +37,6 @@ pub struct Session {
 pub(crate) struct Resolved {
     pub(crate) revision: u64,
     pub(crate) toolset: Arc<Toolset>,
-    /// What looks wrong about it.
     pub(crate) warnings: Arc<[Warning]>,
     /// Whether every server was ready once or had failed by then; if not, more tools may have come since.
     pub(crate) discovered: bool,
@@ -81,7 +80,6 @@ impl Session {
         }
     }
 
-    /// The runtime that it belongs to, as long as that is there.
     pub fn runtime(&self) -> Option<Arc<Runtime>> {
         self.runtime.upgrade()
     }
@@ -132,7 +130,6 @@ impl Session {
         self.resolved.load_full()
     }
 
-    /// Its budget of tokens for tool results, if it has one.
     pub(crate) fn budget(&self) -> Option<&Budget> {
         self.budget.as_ref()
     }
@@ -146,7 +143,6 @@ impl Session {
         self.has_outputs.store(true, Ordering::Release);
     }
 
-    /// Fires when the session is cancelled.
     pub fn cancellation(&self) -> &CancellationToken {
         &self.cancel
     }

@@ -33,7 +33,6 @@ pub enum Scope {
     Always,
 }
 
-/// What a person decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
@@ -48,7 +47,6 @@ pub struct DecisionRow {
     pub by: Arc<str>,
     /// By which entry point: `cli`, `http`, `page`, `elicitation`, `webhook`.
     pub via: Arc<str>,
-    /// When, in microseconds of Unix time.
     pub at_us: i64,
     /// Why, for the caller to read.
     pub reason: Option<Arc<str>>,
@@ -67,7 +65,6 @@ pub struct DecisionRow {
 #[serde(rename_all = "camelCase")]
 pub struct RefusedDecision {
     pub approval: ApprovalId,
-    /// Who wanted to decide.
     pub by: Arc<str>,
     /// By which entry point.
     pub via: Arc<str>,
@@ -76,7 +73,6 @@ pub struct RefusedDecision {
     pub approved: Option<bool>,
     /// Why it does not count.
     pub why: Arc<str>,
-    /// When, in microseconds of Unix time.
     pub at_us: i64,
 }
 
@@ -137,11 +133,8 @@ pub struct ApprovalRow {
     /// The call below which it was made.
     pub parent: Option<CallId>,
     pub project: Arc<str>,
-    /// Who called.
     pub principal: Arc<str>,
-    /// The agent as which they acted.
     pub agent: Option<Arc<str>>,
-    /// The displayed name of the tool.
     pub name: Arc<str>,
     /// Equal for calls that are the same request: of one caller, with one binding and one idempotency key.
     pub request_key: Digest,
@@ -236,7 +229,6 @@ pub struct ApprovalDetails {
     /// The agents above the caller, the topmost first, and the caller's own last.
     pub agent_path: Vec<Arc<str>>,
     pub provider: Arc<str>,
-    /// The tool's name at the provider.
     pub tool: Arc<str>,
     /// `read`, `write` or `destructive`.
     pub effect: Arc<str>,
@@ -247,9 +239,7 @@ pub struct ApprovalDetails {
     pub arguments: Arc<str>,
     /// What the decision is bound to.
     pub binding: Digest,
-    /// The revision of the rules that ask.
     pub policy: Digest,
-    /// Why a person is asked.
     pub reason: Arc<str>,
     pub rules: Vec<Arc<str>>,
     /// Who may decide: a member of every list.
@@ -263,7 +253,6 @@ pub struct ApprovalDetails {
     /// The time limit that the caller set, in milliseconds.
     pub timeout_ms: Option<u64>,
     pub priority: Priority,
-    /// The turn of the session in which it was made.
     pub turn: u32,
     /// Which provider exactly had the tool, where that is known.
     #[serde(default)]
@@ -277,7 +266,6 @@ pub struct ApprovalDetails {
     pub own_session: bool,
 }
 
-/// A call to be held.
 #[derive(Debug, Clone)]
 pub struct NewApproval {
     pub head: CallHead,
@@ -287,7 +275,6 @@ pub struct NewApproval {
     pub row: ApprovalRow,
 }
 
-/// How many calls may wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HoldLimits {
     /// Of one caller: a project, a principal and an agent.
@@ -295,7 +282,6 @@ pub struct HoldLimits {
     pub total: u32,
 }
 
-/// The answer to a call that was to be held.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HoldOutcome {
     /// It is held, durably.
@@ -314,7 +300,6 @@ pub struct Transition {
     pub deadline_us: Option<i64>,
     /// Why, where neither state nor decision says it.
     pub message: Option<Arc<str>>,
-    /// When, in microseconds of Unix time.
     pub at_us: i64,
 }
 
@@ -331,7 +316,6 @@ pub struct ApprovalFilter {
     pub state: Option<State>,
     pub projects: Option<Vec<Arc<str>>>,
     pub principal: Option<Arc<str>>,
-    /// Of the tool with this displayed name.
     pub name: Option<Arc<str>>,
     pub session: Option<SessionId>,
     pub call: Option<CallId>,

@@ -100,7 +100,6 @@ pub struct GrantRow {
     pub created_us: i64,
     /// When it ends by itself. The store makes this no later than the end of the keys of its holder and of its giver.
     pub until_us: Option<i64>,
-    /// When it was revoked, and by whom.
     pub revoked: Option<(i64, Arc<str>)>,
 }
 
@@ -163,7 +162,6 @@ impl Store {
         .await
     }
 
-    /// The grants that pass the filter, the newest first.
     pub async fn grants(&self, filter: GrantFilter) -> Result<Page<GrantRow, GrantId>, Error> {
         self.read_committed(move |conn| {
             let mut query = Query::new(GRANTS);

@@ -44,9 +44,7 @@ statements! {
 /// A credential.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyRow {
-    /// The key's id, which is part of the key itself.
     pub id: KeyId,
-    /// The principal of its callers.
     pub name: Arc<str>,
     pub secret: Digest,
     pub role: Role,

@@ -117,7 +117,6 @@ impl Store {
     }
 }
 
-/// Checks the sizes of a call that is to be recorded.
 pub(crate) fn check_head(head: &CallHead, key: Option<&IdempotencyKey>) -> Result<(), Error> {
     check_size("arguments", head.arguments.len(), ARGUMENTS_MAX)?;
     check_size("the idempotency key", key.map_or(0, |key| key.key.len()), KEY_MAX)

@@ -93,7 +93,6 @@ impl Drop for Inner {
 /// Counters of the writer since the store was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stats {
-    /// Committed groups.
     pub commits: u64,
     pub entries: u64,
     /// Records that could not be written even at the second try.
@@ -165,12 +164,10 @@ impl Store {
         Ok((Self { inner: Arc::new(inner) }, recovery))
     }
 
-    /// This process, as the ledger names it.
     pub fn process(&self) -> ProcessId {
         self.inner.process
     }
 
-    /// Whether a process that uses the data folder is alive.
     pub fn is_alive(&self, process: ProcessId) -> bool {
         process == self.inner.process || membership::is_alive(&self.inner.locks, process)
     }

@@ -55,10 +55,8 @@ list! {
 pub struct SessionKey {
     #[serde(skip)]
     pub project: Arc<str>,
-    /// The authenticated identity.
     #[serde(skip)]
     pub principal: Arc<str>,
-    /// The agent as which it acts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<Arc<str>>,
     /// The entry point: `cli`, `http`, `mcp`.
@@ -118,7 +116,6 @@ pub struct SessionFilter {
     pub project: Option<Arc<str>>,
     pub principal: Option<Arc<str>>,
     pub agent: Option<Arc<str>>,
-    /// Started by this call.
     pub parent: Option<CallId>,
     /// Started by a call of this session.
     pub below: Option<SessionId>,
@@ -139,7 +136,6 @@ impl Store {
         self.send(Message::Record(Record::CloseSession(id, at_us))).await
     }
 
-    /// The session with that id and its sums.
     pub async fn session(&self, id: SessionId) -> Result<Option<SessionSummary>, Error> {
         self.read_own_writes(move |conn| conn.first(BY_ID, values![id], SessionSummary::read)).await
     }

@@ -226,7 +226,6 @@ macro_rules! byte_types {
 
 byte_types!(ApprovalId, CallId, Digest, GrantId, KeyId, NodeId, ProcessId, SessionId);
 
-/// Reads a row of one column.
 pub(crate) fn single<T: Column>(row: &mut Row<'_>) -> Result<T, Error> {
     row.take()
 }
@@ -234,7 +233,6 @@ pub(crate) fn single<T: Column>(row: &mut Row<'_>) -> Result<T, Error> {
 /// Room for the body of a usual entry of the ledger, so that writing it does not grow the text several times.
 const USUAL_JSON_BYTES: usize = 1024;
 
-/// The text of a column that holds JSON.
 pub(crate) fn to_json(value: &impl Serialize) -> Result<String, Error> {
     let mut text = Vec::with_capacity(USUAL_JSON_BYTES);
     serde_json::to_writer(&mut text, value).map_err(Error::unexpected)?;

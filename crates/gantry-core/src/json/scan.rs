@@ -61,7 +61,6 @@ impl<'a> Scanner<'a> {
         if self.at == self.text.len() { Ok(members) } else { Err(self.syntax("text after the value")) }
     }
 
-    /// Scans a text that is one string.
     pub(super) fn only_string(&mut self) -> Result<Cow<'a, str>, Error> {
         if self.peek() != Some(b'"') {
             return Err(self.syntax("expected a string"));

@@ -57,7 +57,15 @@ impl Condition {
         let mut context = Context::default();
         add(&mut context, "args", arguments)?;
         if let Some((caller, tool)) = call {
-            add(&mut context, "tool", tool_facts(tool))?;
+            let facts = ToolFacts {
+                name: &tool.name,
+                provider: &tool.key.provider,
+                namespace: &tool.namespace,
+                original: &tool.key.tool,
+                kind: tool.kind.as_str(),
+                effect: tool.effect.as_str(),
+            };
+            add(&mut context, "tool", facts)?;
             add(&mut context, "agent", caller.agent_name())?;
             add(&mut context, "principal", &*caller.principal)?;
             add(&mut context, "project", &*caller.project)?;
@@ -78,17 +86,6 @@ impl Condition {
 
 fn add(context: &mut Context<'_, '_>, name: &str, value: impl Serialize) -> Result<(), String> {
     context.add_variable(name, value).map_err(|error| error.to_string())
-}
-
-fn tool_facts(tool: &Tool) -> ToolFacts<'_> {
-    ToolFacts {
-        name: &tool.name,
-        provider: &tool.key.provider,
-        namespace: &tool.namespace,
-        original: &tool.key.tool,
-        kind: tool.kind.as_str(),
-        effect: tool.effect.as_str(),
-    }
 }
 
 fn one_line(error: &impl std::fmt::Display) -> String {

@@ -73,7 +73,6 @@ impl RecordedCall {
     }
 }
 
-/// The outcome that the policies would have for a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReplayOutcome {
     Runs,

@@ -2,10 +2,10 @@
 
 use super::condition::Condition;
 use crate::digest::Digest;
-use crate::options::{Approver, Name, NotEmpty, OneOrMore, read_as};
+use crate::options::{Approver, Name, NotEmpty, OneOrMore, read_as, read_some};
 use crate::pattern::{self, Pattern};
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ pub struct RuleSpec {
     pub tools: Vec<String>,
     /// A condition in CEL over `args`, the arguments of the call, and `tool`, `agent`, `principal`, `project`, `role`. Without
     /// it the rule always applies.
-    #[serde(default, deserialize_with = "some_text")]
+    #[serde(default, deserialize_with = "read_some::<NotEmpty, _, _>")]
     #[schemars(with = "Option<NotEmpty>")]
     pub when: Option<String>,
     /// Refuse the call, or ask an approver.
@@ -74,10 +74,6 @@ impl Examples {
         let lists = [("deny", &self.deny), ("ask", &self.ask), ("pass", &self.pass)];
         lists.into_iter().flat_map(|(word, list)| list.iter().enumerate().map(move |(n, it)| (word, n, it)))
     }
-}
-
-fn some_text<'de, D: Deserializer<'de>>(input: D) -> Result<Option<String>, D::Error> {
-    NotEmpty::deserialize(input).map(|text| Some(text.into()))
 }
 
 /// Why a policy cannot be loaded.

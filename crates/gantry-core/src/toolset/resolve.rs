@@ -107,7 +107,6 @@ enum Matched {
 pub(super) struct PatternMatches {
     /// For each tool of the pool the first entry that matches it.
     by: Vec<Option<usize>>,
-    /// For each entry.
     matched: Vec<Matched>,
 }
 

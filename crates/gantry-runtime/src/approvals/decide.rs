@@ -18,7 +18,6 @@ const REASON_BYTES: usize = 4096;
 
 #[derive(Debug, Clone)]
 pub struct Decider {
-    /// The name under which the decision is recorded.
     pub name: Arc<str>,
     pub role: Role,
     /// Whether they may decide about calls under their own name: they are the person whose data folder this is.
@@ -148,7 +147,6 @@ impl Services {
         Ok(*row)
     }
 
-    /// Puts on record that a decision does not count.
     pub(crate) async fn record_decision_error(
         &self,
         id: ApprovalId,
@@ -230,7 +228,6 @@ impl Services {
         row.process == self.store.process() || !self.store.is_alive(row.process)
     }
 
-    /// Ends an approval that was not decided in time.
     pub(super) async fn expire(&self, row: &ApprovalRow) -> EndResult {
         let waited = row.deadline_us.unwrap_or(row.created_us).saturating_sub(row.created_us);
         let message = format!("nobody decided within {}; nothing was run", span(waited));

@@ -16,7 +16,6 @@ const SHOWN_BYTES: usize = 4096;
 /// How the person behind a waiting caller is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DeliveryMethod {
-    /// The person opens an address.
     Url,
     Form,
     Hold,
@@ -36,7 +35,7 @@ pub(super) fn delivery_method(
     let url = page.is_some() && can("url");
     // A person whose decision would not count is not asked.
     let may_form = cx.decider.as_ref().is_some_and(|person| person.may_approve(row)) && can("form");
-    let form = may_form && is_shown_whole(row);
+    let form = may_form && escape_invisible(&row.details.arguments).len() <= SHOWN_BYTES;
     let (by_url, by_form) = match options.delivery {
         // A client that knows tasks has been given one before it came to this.
         Delivery::Auto | Delivery::Tasks => (url, form),
@@ -57,6 +56,8 @@ pub(super) fn question(
     method: DeliveryMethod,
     page: Option<&str>,
 ) -> Option<ClientRequest> {
+    let scopes: &[&str] =
+        if row.details.own_session { &["once", "session", "always"] } else { &["once", "always"] };
     let params = match method {
         DeliveryMethod::Hold => return None,
         DeliveryMethod::Url => json!({
@@ -73,7 +74,7 @@ pub(super) fn question(
                 "properties": {
                     "decision": { "type": "string", "title": "Decision", "enum": ["approve", "deny"] },
                     "scope": {
-                        "type": "string", "title": "For how long", "enum": scopes(row),
+                        "type": "string", "title": "For how long", "enum": scopes,
                         "default": "once"
                     },
                     "reason": { "type": "string", "title": "Reason, which the agent reads" }
@@ -84,15 +85,6 @@ pub(super) fn question(
     };
     let (key, params) = (row.id.to_string(), params.to_string());
     Some(ClientRequest { key, method: "elicitation/create".into(), params })
-}
-
-fn scopes(row: &ApprovalRow) -> &'static [&'static str] {
-    if row.details.own_session { &["once", "session", "always"] } else { &["once", "always"] }
-}
-
-/// Whether a question shows all of the arguments.
-fn is_shown_whole(row: &ApprovalRow) -> bool {
-    escape_invisible(&row.details.arguments).len() <= SHOWN_BYTES
 }
 
 fn message(row: &ApprovalRow) -> String {

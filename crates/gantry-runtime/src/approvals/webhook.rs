@@ -31,7 +31,6 @@ const POLL: Duration = Duration::from_secs(2);
 /// Approvals about which messages are sent or wait to be tried again. While there are so many, no others are begun.
 const LIMIT: usize = 10_000;
 
-/// Approvals that are listed at once.
 const PAGE: u32 = 256;
 
 /// How many seconds a message waits before each try, and before all further tries.

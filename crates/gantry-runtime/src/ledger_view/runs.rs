@@ -181,7 +181,6 @@ pub struct OperationResponse {
 pub struct Branch {
     pub summary: SessionSummary,
     pub calls: Vec<CallRow>,
-    /// Whether there is more than is shown.
     pub truncated: bool,
     /// The runs below it, oldest first.
     pub below: Vec<Branch>,

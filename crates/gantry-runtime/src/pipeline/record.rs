@@ -44,7 +44,6 @@ pub(super) enum Stage {
     Held(Arc<ApprovalRow>),
     /// It is given the answer of this earlier call.
     Repeats(CallId),
-    /// Its intent is durable.
     Intended,
     /// Another process turned out to run it, and records it.
     ClaimedElsewhere,
@@ -66,7 +65,6 @@ pub(super) struct Entry {
     stage: OnceLock<Stage>,
     /// The approval under which it goes on.
     resumed: Option<Arc<Resumed>>,
-    /// How often its execution was tried.
     attempts: AtomicU32,
 }
 
@@ -150,7 +148,6 @@ impl Entry {
         self.stage.set(stage).ok(); // Set once: the ways exclude each other.
     }
 
-    /// The approval that the call waits for.
     fn approval(&self) -> Option<&Arc<ApprovalRow>> {
         if let Some(Stage::Held(row)) = self.stage.get() { Some(row) } else { None }
     }
@@ -228,7 +225,6 @@ pub(super) fn catch_panic(
     })
 }
 
-/// Closes the entry and emits the event.
 pub(super) async fn close(
     rt: &Runtime,
     cx: &PipelineContext,

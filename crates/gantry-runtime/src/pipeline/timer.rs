@@ -53,7 +53,6 @@ impl TimerChain {
     }
 }
 
-/// The timer is paused until this is dropped.
 #[derive(Debug)]
 pub(crate) struct PauseGuard(Arc<PausableTimer>);
 

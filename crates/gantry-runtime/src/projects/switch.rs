@@ -206,7 +206,6 @@ impl Project {
         Ok(runtime)
     }
 
-    /// Remembers the active agent for the next start.
     async fn remember(&self, agent: Option<&Arc<str>>) {
         let (data, agent) = (self.plan.load().options.data.clone(), agent.cloned());
         let written = tokio::task::spawn_blocking(move || active::write(&data, agent.as_ref())).await;
@@ -244,7 +243,6 @@ impl Project {
     }
 }
 
-/// What leaves in a switch.
 struct Draining {
     runtime: Arc<Runtime>,
     sessions: Vec<Arc<Session>>,

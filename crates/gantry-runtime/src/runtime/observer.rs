@@ -9,7 +9,6 @@ use tokio::sync::broadcast;
 #[derive(Debug)]
 pub(super) struct ServerObserver {
     pub(super) events: Events,
-    /// The instance id of the runtime.
     pub(super) runtime: u64,
     /// The channel of notifications for connected clients.
     pub(super) changes: broadcast::Sender<ChangeNotice>,

@@ -19,7 +19,6 @@ use gantry_provider::server::Server;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// A pool, and what did not get into it.
 #[derive(Debug, Default)]
 pub(super) struct PoolBuild {
     pub(super) pool: Arc<Pool>,

@@ -124,7 +124,6 @@ impl Runtime {
         }
     }
 
-    /// Opens a session and emits the event.
     async fn open(self: &Arc<Self>, new: SessionHead) -> Result<Arc<Session>, Refusal> {
         let (session, is_new) = self.register(new).await?;
         if is_new {

@@ -15,7 +15,6 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What holds at one moment.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     /// Counts the changes of options and providers. What a session found under another revision is checked again.
@@ -33,7 +32,6 @@ pub(crate) struct Snapshot {
 type ToolsetCache = Mutex<HashMap<(Option<Box<str>>, u32, u32), Resolved>>;
 
 impl Snapshot {
-    /// The snapshot of a runtime that has no providers yet.
     pub(super) fn empty(options: Arc<Options>) -> Self {
         let (providers, build, toolsets) = <(Arc<Providers>, Arc<PoolBuild>, Arc<ToolsetCache>)>::default();
         Self { revision: 0, options, providers, build, discovered: false, toolsets }
@@ -169,7 +167,6 @@ pub(crate) fn unknown_agent<'a>(name: &str, known: impl Iterator<Item = &'a Arc<
     Refusal::new(ErrorCode::PermissionDenied, format!("there is no agent {name:?}; configured: {known}"))
 }
 
-/// The refusal for a tool that a session does not have.
 fn not_found(now: &Toolset, spelling: &str) -> Refusal {
     let plain = || Refusal::new(ErrorCode::ToolNotFound, format!("tool not found: {spelling}"));
     now.find(spelling).map_or_else(|refusal| refusal, |_another| plain())

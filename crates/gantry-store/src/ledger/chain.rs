@@ -49,7 +49,6 @@ statements! {
 pub struct Verification {
     /// Entries that fit their chain.
     pub entries: u64,
-    /// The first place where a chain breaks.
     pub bad: Option<BadEntry>,
 }
 
@@ -57,7 +56,6 @@ pub struct Verification {
 pub struct BadEntry {
     /// The node whose chain it is in; all zeros for the entries from before there were nodes.
     pub node: NodeId,
-    /// Its number in that chain.
     pub seq: i64,
     pub what: &'static str,
 }
@@ -80,7 +78,6 @@ impl Head {
     }
 }
 
-/// The node that a SQLite database belongs to.
 pub(crate) fn own_node(conn: &Connection) -> Result<NodeId, Error> {
     conn.first(OWN_NODE, &[Value::Bytes(&FROZEN)], single)?
         .ok_or_else(|| Error::corrupt("the ledger has no chain"))

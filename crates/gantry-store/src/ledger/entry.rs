@@ -28,11 +28,9 @@ use std::sync::Arc;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CalledTool {
-    /// The id of its provider.
     pub provider: Arc<str>,
     /// Its name at the provider.
     pub tool: Arc<str>,
-    /// Its displayed name.
     #[serde(skip)]
     pub name: Arc<str>,
     pub kind: Cow<'static, str>,
@@ -54,7 +52,6 @@ pub struct CallHead {
     /// The call below which it was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<CallId>,
-    /// The turn of the session in which it was made.
     pub turn: u32,
     #[serde(flatten)]
     pub caller: SessionKey,
@@ -102,10 +99,8 @@ pub struct Outcome {
     /// Its state from now on; never `Executing`.
     #[serde(skip, default = "state_of_column")]
     pub state: State,
-    /// The error code of a failure or refusal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<Cow<'static, str>>,
-    /// The error message of a failure or refusal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// Whether it had its effect: `none`, `possible` or `done`.
@@ -174,7 +169,6 @@ pub struct CallRow {
     pub head: CallHead,
     /// The state of its newest entry.
     pub state: State,
-    /// The key it was made with.
     pub idempotency: Option<IdempotencyKey>,
     /// How it ended. Lists leave `result` out.
     pub outcome: Option<Outcome>,

@@ -157,7 +157,6 @@ impl Connection {
         self.n_changed.get()
     }
 
-    /// Every row that a statement finds.
     pub(crate) fn all<T>(
         &self,
         statement: Statement,
@@ -167,7 +166,6 @@ impl Connection {
         self.collect(statement.0, values, read)
     }
 
-    /// The first row that a statement finds.
     pub(crate) fn first<T>(
         &self,
         statement: Statement,

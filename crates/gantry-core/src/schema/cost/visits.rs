@@ -46,9 +46,7 @@ struct Node {
     names: Vec<usize>,
     /// For the items at the beginning, one each.
     first: Vec<usize>,
-    /// For the other items.
     items: Vec<usize>,
-    /// For all items.
     contains: Vec<usize>,
     /// How often all of that is done: what has not been evaluated is found out by evaluating it again.
     times: u64,

@@ -102,7 +102,6 @@ fn describe_error(error: &HttpError) -> String {
     }
 }
 
-/// The scheme and the host of an address.
 pub(super) fn display_host(url: &str) -> &str {
     let host = url.find("://").map_or(0, |place| place + 3);
     let rest = url.get(host..).unwrap_or_default();
