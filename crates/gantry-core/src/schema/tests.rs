@@ -273,7 +273,8 @@ fn a_trusted_schema_is_compiled_on_first_use() {
 #[test]
 fn a_schema_as_text_is_the_value_it_was_made_of() {
     let schema = json!({ "type": "object", "maximum": 1.5, "minimum": 12_345_678_901_234_567_890_u64, "title": "ä\"\n" });
-    assert_eq!(SchemaText::from(schema.clone()).value(), schema);
+    let text = SchemaText::from(schema.clone());
+    assert_eq!((text.value(), json!({ "schema": text })), (schema.clone(), json!({ "schema": schema })));
 }
 
 /// A schema with a property for each of these patterns.

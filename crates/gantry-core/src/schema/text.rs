@@ -3,6 +3,7 @@
 //! As a value it takes ten times the memory, and compiled as much again. A large API has tens of thousands of schemas,
 //! many of them equal, and few are ever asked for.
 
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 use std::fmt;
 use std::sync::Arc;
@@ -46,5 +47,12 @@ impl From<Value> for SchemaText {
 impl fmt::Debug for SchemaText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
+    }
+}
+
+/// As the value that it is.
+impl Serialize for SchemaText {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.value().serialize(serializer)
     }
 }
