@@ -16,10 +16,8 @@ use crate::id::{ApprovalId, GrantId};
 use crate::permit::{Basis, BoundCall, Permit};
 use std::sync::Arc;
 
-/// One reason to ask a person.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct AskReason {
-    /// The rule that asks.
     pub(crate) rule: Arc<str>,
     /// Why, in words for that person.
     pub(crate) reason: String,
@@ -44,7 +42,6 @@ impl Question {
         self.asks.iter().map(|ask| ask.reason.as_str()).collect::<Vec<_>>().join("; ")
     }
 
-    /// Every rule that asks.
     pub fn rules(&self) -> impl Iterator<Item = &Arc<str>> {
         self.asks.iter().map(|ask| &ask.rule)
     }

@@ -1,14 +1,10 @@
 //! Budgets: the sum of all charges never exceeds the limit, even if many calls are charged at once.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// A limit shared by all calls of a session.
-#[derive(Debug, Clone)]
-pub struct Budget(Arc<State>);
-
 #[derive(Debug)]
-struct State {
+pub struct Budget {
     limit: u64,
     /// Invariant: never above `limit`.
     charged: AtomicU64,
@@ -16,8 +12,7 @@ struct State {
 }
 
 /// The budget has no room for an amount.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{wanted} more would exceed the budget: {left} of {limit} are left")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exceeded {
     pub wanted: u64,
     /// The free amount at that moment.
@@ -27,7 +22,7 @@ pub struct Exceeded {
 
 impl Budget {
     pub fn new(limit: u64) -> Self {
-        Self(Arc::new(State { limit, charged: 0.into(), exceeded: false.into() }))
+        Self { limit, charged: 0.into(), exceeded: false.into() }
     }
 
     /// Charges an amount.
@@ -35,7 +30,7 @@ impl Budget {
     /// # Errors
     /// The amount does not fit and is not charged; the budget counts as exceeded from then on.
     pub fn charge(&self, amount: u64) -> Result<(), Exceeded> {
-        let State { limit, charged, exceeded } = &*self.0;
+        let Self { limit, charged, exceeded } = self;
         let fits = |charged: u64| charged.checked_add(amount).filter(|sum| sum <= limit);
         match charged.fetch_update(Ordering::AcqRel, Ordering::Acquire, fits) {
             Ok(_) => Ok(()),
@@ -48,7 +43,7 @@ impl Budget {
 
     /// Whether an amount was ever refused.
     pub fn was_exceeded(&self) -> bool {
-        self.0.exceeded.load(Ordering::Acquire)
+        self.exceeded.load(Ordering::Acquire)
     }
 }
 

@@ -11,7 +11,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 words! {
-    /// The priority of a call in a queue.
     #[derive(Default, PartialOrd, Ord)]
     pub enum Priority {
         Low = "low",
@@ -24,7 +23,6 @@ words! {
 /// A call as an entry point receives it.
 #[derive(Debug, Clone, Default)]
 pub struct CallRequest {
-    /// The tool, by any spelling.
     pub tool: String,
     /// The arguments as JSON text; none means `{}`.
     pub arguments: Option<Arc<str>>,

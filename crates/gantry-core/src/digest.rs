@@ -89,7 +89,6 @@ impl std::str::FromStr for Digest {
     }
 }
 
-/// A text that is no digest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a digest is 64 lower-case hexadecimal digits")]
 pub struct NotADigest;

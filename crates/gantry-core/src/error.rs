@@ -165,7 +165,6 @@ words! {
     }
 }
 
-/// A call was tried and failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallFailure {
     pub error: ToolError,
@@ -190,36 +189,27 @@ pub struct PendingApproval {
     pub state: State,
     /// Why a person is asked, in words for that person.
     pub reason: Arc<str>,
-    /// The rules that ask.
     pub rules: Vec<Arc<str>>,
 }
 
 impl PendingApproval {
     /// The error for the caller.
     pub fn error(&self) -> ToolError {
-        let message = match self.state {
-            State::ScheduledForExecution => {
-                format!("this call waits for its time ({}). Nothing was run yet.", self.approval)
-            }
-            State::ApprovedReady | State::Executing => format!(
-                "the same call was approved and runs as {}. Do not make it anew; ask for that one.",
-                self.approval
-            ),
-            State::PendingApproval
-            | State::RejectedByUser
-            | State::RejectedByTimeout
-            | State::CompletedSuccess
-            | State::CompletedFailure
-            | State::CancelledBySystem
-            | State::OutcomeUnknown
-            | State::Refused => format!(
-                "a person has to approve this call: {}. Nothing was run yet; it waits as {}.",
-                self.reason, self.approval
-            ),
+        let Self { approval, state, reason, .. } = self;
+        let message = if *state == State::ScheduledForExecution {
+            format!("this call waits for its time ({approval}). Nothing was run yet.")
+        } else if matches!(state, State::ApprovedReady | State::Executing) {
+            format!(
+                "the same call was approved and runs as {approval}. Do not make it anew; ask for that one."
+            )
+        } else {
+            format!(
+                "a person has to approve this call: {reason}. Nothing was run yet; it waits as {approval}."
+            )
         };
         let rule = self.rules.first().map_or("", |rule| rule);
         ToolError::new(ErrorCode::ApprovalRequired, message).with_details(serde_json::json!({
-            "approvalId": self.approval, "state": self.state, "reason": self.reason, "rule": rule
+            "approvalId": approval, "state": state, "reason": reason, "rule": rule
         }))
     }
 

@@ -7,52 +7,24 @@ use crate::limits::FUNCTION_DESCRIPTION_BYTES;
 use crate::names::is_legal;
 use crate::raw;
 use crate::tool::ToolSpec;
-use crate::toolset::{Entry, Toolset, array};
+use crate::toolset::{Entry, array};
 use crate::truncate::truncate;
 use std::borrow::Cow;
-use std::sync::Arc;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
-    /// MCP's `tools/list`.
-    Mcp,
-    /// Functions of OpenAI's chat completions.
-    OpenAi,
-    /// Tools of Anthropic's messages.
-    Anthropic,
+words! {
+    pub enum Format {
+        /// MCP's `tools/list`.
+        Mcp = "mcp",
+        /// Functions of OpenAI's chat completions.
+        OpenAi = "openai",
+        /// Tools of Anthropic's messages.
+        Anthropic = "anthropic",
+    }
 }
 
 impl Format {
-    pub const ALL: [Self; 3] = [Self::Mcp, Self::OpenAi, Self::Anthropic];
-
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Mcp => "mcp",
-            Self::OpenAi => "openai",
-            Self::Anthropic => "anthropic",
-        }
-    }
-
-    #[must_use]
-    pub fn named(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|format| format.as_str() == word)
-    }
-
-    /// The callable entries of a toolset as one JSON array.
-    #[must_use]
-    pub fn definitions(self, toolset: &Toolset) -> Arc<str> {
-        match self {
-            Self::Mcp => Arc::clone(toolset.definitions()),
-            Self::OpenAi | Self::Anthropic => {
-                array(toolset.entries().filter_map(|entry| self.definition(&entry))).into()
-            }
-        }
-    }
-
     /// One entry as JSON text. `None` if it cannot be called, or is an alias that models would not take: its tool has an
     /// entry of its own.
-    #[must_use]
     pub fn definition<'a>(self, entry: &Entry<'a>) -> Option<Cow<'a, str>> {
         if !entry.is_ready() {
             return None;

@@ -12,8 +12,8 @@ pub struct ParseIdError {
     text: String,
 }
 
-macro_rules! id {
-    ($(#[$doc:meta])* $name:ident, $prefix:literal) => {
+macro_rules! ids {
+    ($($(#[$doc:meta])* $name:ident = $prefix:literal;)+) => {$(
         $(#[$doc])*
         #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub struct $name(Uuid);
@@ -64,38 +64,32 @@ macro_rules! id {
             }
         }
 
-        serde_as_text!($name);
-    };
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        deserialize_from_text!($name);
+    )+};
 }
 
-id!(
+ids! {
     /// One tool invocation, a row in the ledger.
-    CallId, "call"
-);
-id!(
+    CallId = "call";
     /// One run of an agent, or one connected client.
-    SessionId, "run"
-);
-id!(
+    SessionId = "run";
     /// A call that waits for a person or for its time.
-    ApprovalId, "appr"
-);
-id!(
+    ApprovalId = "appr";
     /// An approval of more than one call.
-    GrantId, "grant"
-);
-id!(
+    GrantId = "grant";
     /// A credential.
-    KeyId, "key"
-);
-id!(
+    KeyId = "key";
     /// A member of a cluster; the ledger has one hash chain per node. A SQLite database belongs to one node.
-    NodeId, "node"
-);
-id!(
+    NodeId = "node";
     /// One process that writes to a store; several may write to the chain of one node.
-    ProcessId, "process"
-);
+    ProcessId = "process";
+}
 
 #[cfg(test)]
 mod tests {

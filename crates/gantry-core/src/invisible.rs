@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 
 /// The same JSON in one line, with every invisible character escaped.
-#[must_use]
 pub fn escape_invisible(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {
@@ -26,20 +25,17 @@ pub fn push_escaped(out: &mut String, c: char) {
 
 /// Whether a screen shows nothing, a gap or a font's own sign for this character, or changes how it shows others: texts
 /// with such characters can look alike. The page of approvals marks the same characters.
-#[must_use]
 pub fn is_invisible(c: char) -> bool {
     is_control(c) || is_undrawn(c) || is_gap(c) || is_private(c)
 }
 
 /// Whether a screen acts on this character instead of showing it: controls, and marks of the direction of writing.
-#[must_use]
 pub fn is_control(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Whether a screen draws nothing: Unicode's default ignorables, separators of lines and paragraphs, and blank fillers.
-#[must_use]
 pub fn is_undrawn(c: char) -> bool {
     matches!(
         c,

@@ -42,33 +42,25 @@ pub struct Canonical {
 
 impl Canonical {
     /// The canonical text: keys sorted by their bytes, no white space, fewest escapes, numbers as written.
-    #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
     /// Whether some key names a secret, so that the text must be redacted before it is shown.
-    #[must_use]
     pub fn is_sensitive(&self) -> bool {
         self.sensitive
     }
 }
 
 /// Checks a text and returns its canonical form.
-///
-/// # Errors
-/// The first reason for which the text is refused.
 pub fn canonical(text: &str) -> Result<Canonical, Error> {
     let mut scanner = Scanner::strict(text);
-    scanner.canonical_at = Some(&[]);
+    scanner.out = Some(String::with_capacity(text.len()));
     scanner.document()?;
-    Ok(scanner.canonical.unwrap_or_else(|| Canonical { text: String::new(), sensitive: false }))
+    Ok(Canonical { text: scanner.out.unwrap_or_default(), sensitive: scanner.is_sensitive })
 }
 
 /// Checks a text.
-///
-/// # Errors
-/// As [`canonical`].
 pub fn check(text: &str) -> Result<(), Error> {
     Scanner::strict(text).document().map(drop)
 }
@@ -84,33 +76,13 @@ impl<'a> Object<'a> {
     const LEVELS: usize = 3;
 
     /// Checks a text and finds its members, in one strict pass.
-    ///
-    /// # Errors
-    /// As [`canonical`], or the text is no object.
     pub fn scan(text: &'a str) -> Result<Self, Error> {
-        Self::scan_by(Scanner::strict(text)).map(|(object, _)| object)
-    }
-
-    /// As [`Self::scan`], and writes the canonical form of the value at this path of keys in the same pass. `None` if
-    /// there is no such value.
-    ///
-    /// # Errors
-    /// As [`Self::scan`].
-    pub fn scan_canonical(text: &'a str, path: &[&str]) -> Result<(Self, Option<Canonical>), Error> {
         let mut scanner = Scanner::strict(text);
-        scanner.canonical_at = Some(path);
-        Self::scan_by(scanner)
-    }
-
-    fn scan_by(mut scanner: Scanner<'a, '_>) -> Result<(Self, Option<Canonical>), Error> {
         scanner.object_levels = Self::LEVELS;
-        let members = scanner.document()?;
-        let object = members.map(|members| Self { members }).ok_or(Error::NotAnObject)?;
-        Ok((object, scanner.canonical))
+        scanner.document()?.map(|members| Self { members }).ok_or(Error::NotAnObject)
     }
 
     /// Finds the members of an object in a lenient pass; `None` if the text is no object.
-    #[must_use]
     pub fn split(text: &'a str) -> Option<Self> {
         let mut scanner = Scanner::lenient(text);
         scanner.object_levels = 1;
@@ -118,19 +90,16 @@ impl<'a> Object<'a> {
     }
 
     /// The value of a member; the first one if a lenient pass found several.
-    #[must_use]
     pub fn get(&self, key: &str) -> Option<&'a str> {
         self.member(key).map(|member| member.value)
     }
 
     /// The decoded value of a member that is a string.
-    #[must_use]
     pub fn string(&self, key: &str) -> Option<Cow<'a, str>> {
         self.get(key).and_then(string)
     }
 
     /// The members of a member that is an object, from the same pass where it kept them.
-    #[must_use]
     pub fn object(&self, key: &str) -> Option<Cow<'_, Self>> {
         let member = self.member(key)?;
         match &member.object {
@@ -140,7 +109,6 @@ impl<'a> Object<'a> {
     }
 
     /// As [`Self::object`], but moves the members out.
-    #[must_use]
     pub fn take_object(&mut self, key: &str) -> Option<Self> {
         let member = self.members.iter_mut().find(|member| member.key == key)?;
         member.object.take().or_else(|| Self::split(member.value))
@@ -161,7 +129,6 @@ impl<'a> Object<'a> {
 }
 
 /// The elements of an array in a lenient pass; `None` if the text is no array or has more than `limit` of them.
-#[must_use]
 pub fn elements(text: &str, limit: usize) -> Option<Vec<&str>> {
     if !text.trim_start().starts_with('[') {
         return None;
@@ -173,7 +140,6 @@ pub fn elements(text: &str, limit: usize) -> Option<Vec<&str>> {
 }
 
 /// The decoded text of a JSON string, borrowed where it has no escapes; `None` if the span is no string.
-#[must_use]
 pub fn string(span: &str) -> Option<Cow<'_, str>> {
     Scanner::lenient(span).only_string().ok()
 }

@@ -43,7 +43,6 @@ pub enum Style {
     Bare,
 }
 
-/// A tool that needs a displayed name.
 #[derive(Debug, Clone, Copy)]
 pub struct NameRequest<'a> {
     /// The provider's namespace as configured.
@@ -94,7 +93,6 @@ pub fn assign(tools: &[NameRequest<'_>]) -> (Vec<String>, Vec<Collision>) {
     (names, collisions)
 }
 
-/// The name a tool has when no other tool wants it.
 fn plain_name(tool: &NameRequest<'_>) -> String {
     match tool.style {
         Style::Bare => tool.tool.to_owned(),
@@ -105,7 +103,6 @@ fn plain_name(tool: &NameRequest<'_>) -> String {
     }
 }
 
-/// The name as the provider spells it, without sanitising.
 fn spelled(tool: &NameRequest<'_>) -> String {
     match tool.style {
         Style::Bare => tool.tool.to_owned(),

@@ -10,9 +10,8 @@ pub(crate) use texts::is_tool;
 pub use texts::{Approver, Name, NotEmpty, PathText, ServerId, Title, ToolKey, ToolName, is_word, read_text};
 
 use crate::pattern::Pattern;
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::{JsonSchema, json_schema};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
-use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -26,9 +25,6 @@ pub const SECOND: u64 = 1000;
 pub const BY_SHAPE: &str = "$shape";
 
 /// Reads a value as `T` and keeps it as what `T` becomes, for `#[serde(deserialize_with)]`.
-///
-/// # Errors
-/// Those of `T`.
 pub fn read_as<'de, T, U, D>(input: D) -> Result<U, D::Error>
 where
     T: Deserialize<'de> + Into<U>,
@@ -38,9 +34,6 @@ where
 }
 
 /// The same for a value that may be absent: the field needs `#[serde(default)]` too.
-///
-/// # Errors
-/// Those of `T`.
 pub fn read_some<'de, T, U, D>(input: D) -> Result<Option<U>, D::Error>
 where
     T: Deserialize<'de> + Into<U>,
@@ -50,9 +43,6 @@ where
 }
 
 /// The same for a list of values.
-///
-/// # Errors
-/// Those of `T`.
 pub fn read_list<'de, T, U, D>(input: D) -> Result<Vec<U>, D::Error>
 where
     T: Deserialize<'de> + Into<U>,
@@ -62,9 +52,6 @@ where
 }
 
 /// The same for a group, whose keys become `A` and whose values become `B`.
-///
-/// # Errors
-/// Those of `K` and `V`.
 pub fn read_map<'de, K, V, A, B, C, D>(input: D) -> Result<C, D::Error>
 where
     K: Deserialize<'de> + Into<A>,
@@ -79,12 +66,6 @@ where
 /// The entries of a group in the order of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pairs<K, V>(pub Vec<(K, V)>);
-
-impl<K, V> Default for Pairs<K, V> {
-    fn default() -> Self {
-        Self(Vec::new())
-    }
-}
 
 impl<K: Into<A>, V: Into<B>, A, B> From<Pairs<K, V>> for Vec<(A, B)> {
     fn from(pairs: Pairs<K, V>) -> Self {
@@ -114,20 +95,9 @@ impl<'de, K: Deserialize<'de>, V: Deserialize<'de>> Deserialize<'de> for Pairs<K
     }
 }
 
-impl<K: JsonSchema, V: JsonSchema> JsonSchema for Pairs<K, V> {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "Pairs".into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let value = generator.subschema_for::<V>();
-        json_schema!({ "type": "object", "additionalProperties": value })
-    }
-}
+inline_schema!([K: JsonSchema, V: JsonSchema] Pairs<K, V>, |generator| {
+    json_schema!({ "type": "object", "additionalProperties": generator.subschema_for::<V>() })
+});
 
 /// A list with at least one item.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -151,28 +121,14 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for OneOrMore<T> {
     }
 }
 
-impl<T: JsonSchema> JsonSchema for OneOrMore<T> {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "OneOrMore".into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let item = generator.subschema_for::<T>();
-        json_schema!({ "type": "array", "items": item, "minItems": 1 })
-    }
-}
+inline_schema!([T: JsonSchema] OneOrMore<T>, |generator| {
+    json_schema!({ "type": "array", "items": generator.subschema_for::<T>(), "minItems": 1 })
+});
 
 /// Values by tool name or glob: names count before globs, and otherwise the first one of the file.
 pub type ByPattern<T> = Vec<(Pattern, T)>;
 
 /// Reads a group of names and globs; see [`ByPattern`].
-///
-/// # Errors
-/// A key is no pattern, or a value is wrong.
 pub fn by_pattern<'de, V, U, D>(input: D) -> Result<ByPattern<U>, D::Error>
 where
     V: Deserialize<'de> + Into<U>,

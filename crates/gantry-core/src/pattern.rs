@@ -4,6 +4,8 @@ use crate::limits::{PATTERN_BYTES, PATTERN_WILDCARDS};
 use crate::names::expand_at_syntax;
 use crate::options::{is_tool, read_text};
 
+const PATTERN: &str = "the name of a tool or a glob";
+
 /// Why a text is no pattern.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
@@ -34,30 +36,15 @@ impl From<Pattern> for String {
 /// In the configuration. Names of tools have no spaces, so one in a pattern is a mistake.
 impl<'de> serde::Deserialize<'de> for Pattern {
     fn deserialize<D: serde::Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
-        let text = read_text(input, "the name of a tool or a glob", false, is_tool)?;
+        let text = read_text(input, PATTERN, false, is_tool)?;
         Self::parse(&text).map_err(serde::de::Error::custom)
     }
 }
 
-impl schemars::JsonSchema for Pattern {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Pattern".into()
-    }
-
-    fn json_schema(_generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "type": "string", "title": "the name of a tool or a glob" })
-    }
-}
+inline_schema!(Pattern, |_| schemars::json_schema!({ "type": "string", "title": PATTERN }));
 
 impl Pattern {
     /// Reads a pattern; `@ns/tool` means `ns__tool`, or a name that is spelled just so.
-    ///
-    /// # Errors
-    /// The text is empty, too long, or has too many wildcards.
     pub fn parse(text: &str) -> Result<Self, Error> {
         if text.is_empty() {
             return Err(Error::Empty);
@@ -73,12 +60,10 @@ impl Pattern {
         Ok(Self { written: text.into(), expanded, wild: wildcards > 0 })
     }
 
-    /// The pattern `*`.
     pub fn everything() -> Self {
         Self { written: "*".into(), expanded: None, wild: true }
     }
 
-    /// The pattern as it is written.
     pub fn as_str(&self) -> &str {
         &self.written
     }

@@ -123,7 +123,6 @@ pub(crate) struct BoundCall {
     pub(crate) call: ResolvedCall,
     pub(crate) binding: Digest,
     pub(crate) precondition: Option<Arc<str>>,
-    /// The revision of the rules that judged it.
     pub(crate) revision: Digest,
 }
 

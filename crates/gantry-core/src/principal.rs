@@ -19,7 +19,6 @@ words! {
 words! {
     pub enum EntryPoint {
         Cli = "cli",
-        /// The HTTP API.
         Http = "http",
         /// MCP, over any transport.
         Mcp = "mcp",
@@ -32,7 +31,6 @@ pub struct Caller {
     /// The name of the key, or `person`, `local`; `mcp` for a model of the data folder's owner.
     pub principal: Arc<str>,
     pub role: Role,
-    /// The agent that it acts as.
     pub agent: Option<Arc<str>>,
     /// The agents that called this one, the topmost first.
     pub parent_agents: Arc<[Arc<str>]>,

@@ -4,19 +4,16 @@ use crate::json::{self, Object, write_string};
 use std::borrow::Cow;
 
 /// The members of an object in their order, values as text; `None` if the text is not an object.
-#[must_use]
 pub fn members(text: &str) -> Option<Vec<(Cow<'_, str>, &str)>> {
     Some(Object::split(text)?.into_members().collect())
 }
 
 /// The value of a member as text; the first one if there are several.
-#[must_use]
 pub fn member<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     Object::split(text)?.get(key)
 }
 
 /// The decoded value of a member that is a string.
-#[must_use]
 pub fn string_member<'a>(text: &'a str, key: &str) -> Option<Cow<'a, str>> {
     Object::split(text)?.string(key)
 }
@@ -24,13 +21,10 @@ pub fn string_member<'a>(text: &'a str, key: &str) -> Option<Cow<'a, str>> {
 pub use json::string;
 
 /// The elements of an array as text; `None` if the text is not an array.
-#[must_use]
 pub fn elements(text: &str) -> Option<Vec<&str>> {
     json::elements(text, usize::MAX)
 }
 
-/// An object of these members.
-#[must_use]
 pub fn object<'a>(members: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
     let mut out = String::from("{");
     for (key, value) in members {
@@ -56,7 +50,6 @@ pub fn with(text: &str, key: &str, value: &str) -> String {
 }
 
 /// The object without the members that `drop` names; other texts are treated as in [`with`].
-#[must_use]
 pub fn without(text: &str, drop: impl Fn(&str) -> bool) -> String {
     let Some(members) = members_to_edit(text) else { return text.to_owned() };
     object(members.iter().filter(|(name, _)| !drop(name)))
@@ -68,7 +61,6 @@ fn members_to_edit(text: &str) -> Option<Object<'_>> {
 }
 
 /// The text of a JSON string that says this.
-#[must_use]
 pub fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     write_string(&mut out, text);

@@ -36,7 +36,6 @@ const PLAIN_KEYS: [&str; 10] = [
 ];
 
 /// Whether the value of this key is masked.
-#[must_use]
 pub fn names_a_secret(key: &str) -> bool {
     // The shortest secret word has five letters; most keys are shorter or end here.
     if key.len() < 5 {
@@ -48,7 +47,6 @@ pub fn names_a_secret(key: &str) -> bool {
 }
 
 /// The arguments as the log and the ledger may show them, at most `limit` bytes long.
-#[must_use]
 pub fn redacted(arguments: &Canonical, limit: usize) -> String {
     if !arguments.is_sensitive() {
         return truncate(arguments.text(), limit).to_owned();

@@ -20,7 +20,6 @@ use serde::Serialize;
 use serde_json::Value;
 use std::sync::OnceLock;
 
-/// Why a schema cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     #[error("the schema has {bytes} bytes, more than the {} that are read", limits::SCHEMA_BYTES)]
@@ -88,9 +87,6 @@ struct Compiled {
 
 impl Schema {
     /// Checks the cost of a schema and compiles it.
-    ///
-    /// # Errors
-    /// The schema is invalid, leaves the document, or could cost too much.
     pub fn compile(schema: &Value) -> Result<Self, Error> {
         Self::compile_with(schema.clone(), &mut Patterns::at_most(limits::SCHEMA_PATTERNS))
     }
@@ -104,9 +100,6 @@ impl Schema {
     /// Compiles the schema of a tool now. Trusted schemas with few patterns are compiled on first use; that blocks the
     /// worker thread of the first call. `budget` is how many patterns the schemas of its provider may still have; patterns
     /// beyond it are not enforced.
-    ///
-    /// # Errors
-    /// As [`Self::compile`], if the schema is compiled now.
     pub(crate) fn of(text: &SchemaText, budget: &mut usize) -> Result<Self, Error> {
         let mut patterns = Patterns::at_most(limits::SCHEMA_PATTERNS.min(*budget));
         let schema = if text.is_trusted() {
@@ -137,7 +130,6 @@ impl Schema {
     }
 
     /// Keywords that are in the schema and not enforced, with the reason.
-    #[must_use]
     pub fn unenforced(&self) -> &[String] {
         &self.unenforced
     }
@@ -223,7 +215,6 @@ impl Compiled {
     }
 }
 
-/// A violation of the value as a whole.
 fn whole(message: String) -> Vec<Violation> {
     vec![Violation { field: String::new(), message }]
 }

@@ -37,7 +37,6 @@ impl State {
     ///
     /// The one way back is from approved to pending: the call has changed before it ran, so a person is asked again. The
     /// call goes back; the approval that was given is over.
-    #[must_use]
     pub fn may_become(self, next: Self) -> bool {
         use State::{
             ApprovedReady, CancelledBySystem, CompletedFailure, CompletedSuccess, Executing, OutcomeUnknown,

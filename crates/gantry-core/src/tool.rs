@@ -165,7 +165,6 @@ pub struct ToolKey {
     pub tool: Arc<str>,
 }
 
-/// How calls of a tool are run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Settings {
     /// The time limit, if it has its own.
@@ -176,7 +175,6 @@ pub struct Settings {
     pub cache: Option<Duration>,
 }
 
-/// Whether a tool can be called.
 #[derive(Debug)]
 pub enum Status {
     /// With its input schema.
@@ -189,13 +187,11 @@ pub enum Status {
 #[derive(Debug)]
 pub struct Tool {
     pub key: ToolKey,
-    /// The displayed name.
     pub name: Arc<str>,
     pub namespace: Arc<str>,
     pub kind: ToolKind,
     pub spec: ToolSpec,
     pub effect: Effect,
-    /// The digest of its definition.
     pub fingerprint: Digest,
     pub settings: Settings,
     pub status: Status,
@@ -209,7 +205,6 @@ pub struct Tool {
     legacy_definition: Option<Box<str>>,
 }
 
-/// The provider of a tool.
 #[derive(Debug, Clone)]
 pub struct Origin {
     /// The provider's id.
@@ -279,7 +274,6 @@ impl Tool {
         self.spellings.iter().map(|s| &**s)
     }
 
-    /// Whether a pattern matches a spelling of the tool.
     pub fn matches(&self, pattern: &Pattern) -> bool {
         self.spellings().any(|spelling| pattern.matches(spelling))
     }

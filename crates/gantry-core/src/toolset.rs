@@ -63,7 +63,6 @@ impl Toolset {
         self.pool.tools().get(*visible)
     }
 
-    /// Whether this is a view of that pool.
     pub fn is_of(&self, pool: &Arc<Pool>) -> bool {
         Arc::ptr_eq(&self.pool, pool)
     }
@@ -88,7 +87,6 @@ impl Toolset {
         })
     }
 
-    /// The other names that a tool has here.
     pub fn aliases_of(&self, tool: &Tool) -> impl Iterator<Item = &str> {
         let positions = self.pool.positions(&tool.key);
         self.aliases.iter().filter(|alias| positions.contains(&alias.at)).map(|alias| &*alias.name)

@@ -7,7 +7,6 @@ pub const BUDGET_MESSAGE: &str = "(tool failed: context window budget exceeded)"
 pub const TIMEOUT_MESSAGE: &str = "(tool failed: timeout)";
 
 /// The longest start of `text` of at most `limit` bytes that ends between two characters.
-#[must_use]
 pub fn truncate(text: &str, limit: usize) -> &str {
     text.get(..text.floor_char_boundary(limit)).unwrap_or(text)
 }
@@ -16,7 +15,6 @@ pub fn truncate(text: &str, limit: usize) -> &str {
 ///
 /// Tokenizers take about four bytes of English prose per token. Other scripts cost more, but they also have more bytes per
 /// character.
-#[must_use]
 pub fn tokens(text: &str) -> u64 {
     (text.len() as u64).div_ceil(4)
 }
@@ -31,14 +29,12 @@ pub struct Measure {
 }
 
 impl Measure {
-    #[must_use]
     pub fn of(text: &str) -> Self {
         Self { bytes: text.len() as u64, lines: text.lines().count() as u64, tokens: tokens(text) }
     }
 }
 
 /// The result that replaces an output that was stored whole.
-#[must_use]
 pub fn handle_message(handle: &str, measure: Measure) -> serde_json::Value {
     serde_json::json!({
         "tool_output": {

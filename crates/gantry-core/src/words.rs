@@ -1,6 +1,7 @@
 //! Types that are written as one text: in the configuration, the API, the ledger and metrics.
 
 /// Declares an enumeration with one word for each value.
+#[macro_export]
 macro_rules! words {
     ($(#[$attribute:meta])* pub enum $name:ident { $($(#[$of_value:meta])* $value:ident = $word:literal),+ $(,)? }) => {
         $(#[$attribute])*
@@ -53,22 +54,9 @@ macro_rules! words {
     };
 }
 
-/// Serialises a type by its `Display` and `FromStr`.
-macro_rules! serde_as_text {
-    ($name:ty) => {
-        impl serde::Serialize for $name {
-            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.collect_str(self)
-            }
-        }
-
-        deserialize_from_text!($name);
-    };
-}
-
 /// Deserialises a type by its `FromStr`.
 macro_rules! deserialize_from_text {
-    ($name:ty) => {
+    ($name:ident) => {
         impl<'de> serde::Deserialize<'de> for $name {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
@@ -76,7 +64,15 @@ macro_rules! deserialize_from_text {
             }
         }
 
-        impl schemars::JsonSchema for $name {
+        inline_schema!($name, |_| schemars::json_schema!({ "type": "string" }));
+    };
+}
+
+/// Gives a type a schema that has no name and stands where the type is used. Generic parameters come first, in brackets.
+#[macro_export]
+macro_rules! inline_schema {
+    ($([$($parameter:tt)+])? $name:ident $(<$($argument:ident),+>)?, $schema:expr) => {
+        impl $(<$($parameter)+>)? schemars::JsonSchema for $name $(<$($argument),+>)? {
             fn inline_schema() -> bool {
                 true
             }
@@ -85,8 +81,9 @@ macro_rules! deserialize_from_text {
                 stringify!($name).into()
             }
 
-            fn json_schema(_generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-                schemars::json_schema!({ "type": "string" })
+            fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                let schema: fn(&mut schemars::SchemaGenerator) -> schemars::Schema = $schema;
+                schema(generator)
             }
         }
     };

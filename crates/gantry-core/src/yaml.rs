@@ -61,7 +61,6 @@ pub struct Place {
     pub column: usize,
 }
 
-/// Why a text cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message} at line {} column {}", place.line, place.column)]
 pub struct Error {
@@ -70,9 +69,6 @@ pub struct Error {
 }
 
 /// Reads the one document of a text. Returns its root and the number of its values.
-///
-/// # Errors
-/// The text is not YAML, uses a feature that the dialect refuses, or exceeds a limit.
 pub fn parse(text: &str, options: Options) -> Result<(Node, usize), Error> {
     let parser_options = granit_parser::options! {
         emit_comments: false,
@@ -304,7 +300,6 @@ fn place(marker: &Marker) -> Place {
 }
 
 /// A plain scalar as a number. `.inf`, `.nan` and what overflows stay text, as JSON has no such numbers.
-#[must_use]
 pub fn number(text: &str) -> Option<Number> {
     if let Some(digits) = text.strip_prefix("0x") {
         return radix(digits, 16);

@@ -5,13 +5,12 @@
 //! uses a [`ClientChannel`]; code that faces a client implements one, as the client's era has it.
 
 use crate::{BoxFuture, ErrorObject};
-use gantry_core::raw;
+use gantry_core::{raw, words};
 use std::{fmt::Debug, sync::Arc};
 use tokio_util::sync::CancellationToken;
 
 /// The client behind a request.
 pub trait ClientChannel: Send + Sync + Debug {
-    /// The capabilities of the client.
     fn capabilities(&self) -> &Capabilities;
 
     /// Equal for requests of one client session, and only for those.
@@ -20,7 +19,6 @@ pub trait ClientChannel: Send + Sync + Debug {
     /// there belong to one session, so that no client answers for another one.
     fn session(&self) -> u64;
 
-    /// Whether the client wants progress notifications.
     fn wants_progress(&self) -> bool;
 
     /// From which level on the client wants log messages of this request; `None` means none.
@@ -40,13 +38,10 @@ pub trait ClientChannel: Send + Sync + Debug {
 /// The client behind a request, and its cancellation.
 #[derive(Debug, Clone)]
 pub struct RequestContext {
-    /// The client.
     pub client: Arc<dyn ClientChannel>,
-    /// Fires when the client withdraws the request.
     pub cancel: CancellationToken,
 }
 
-/// A notification of a server about a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ServerNotification {
     /// The params of `notifications/progress` as they came, an object; the token in them is not the client's.
@@ -57,15 +52,9 @@ pub enum ServerNotification {
     /// may be disconnected likewise.
     Released,
     /// Any other notification that came with the request.
-    Other {
-        /// Its method.
-        method: Arc<str>,
-        /// Its params, an object.
-        params: Arc<str>,
-    },
+    Other { method: Arc<str>, params: Arc<str> },
 }
 
-/// A request of a server to the client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientRequest {
     /// The server's name for it, unique among those sent together.
@@ -82,62 +71,27 @@ pub type ClientResponse = Result<String, ErrorObject>;
 /// Why a request to the client has no response.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ClientRequestError {
-    /// The client has not declared the capability.
     #[error("the client does not support {0}")]
     Unsupported(String),
     /// The client is gone, or the request has none.
     #[error("no client is there to answer")]
     Gone,
-    /// The client took too long.
     #[error("the client did not answer in time")]
     Late,
 }
 
-/// How severe a log message is, least first; the words of syslog.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum LogLevel {
-    Debug,
-    Info,
-    Notice,
-    Warning,
-    Error,
-    Critical,
-    Alert,
-    Emergency,
-}
-
-impl LogLevel {
-    /// All of them, least first.
-    pub const ALL: [Self; 8] = [
-        Self::Debug,
-        Self::Info,
-        Self::Notice,
-        Self::Warning,
-        Self::Error,
-        Self::Critical,
-        Self::Alert,
-        Self::Emergency,
-    ];
-
-    /// The word on the wire.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Debug => "debug",
-            Self::Info => "info",
-            Self::Notice => "notice",
-            Self::Warning => "warning",
-            Self::Error => "error",
-            Self::Critical => "critical",
-            Self::Alert => "alert",
-            Self::Emergency => "emergency",
-        }
-    }
-
-    /// The level with this word.
-    #[must_use]
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|level| level.as_str() == word)
+words! {
+    /// How severe a log message is, least first; the words of syslog.
+    #[derive(PartialOrd, Ord)]
+    pub enum LogLevel {
+        Debug = "debug",
+        Info = "info",
+        Notice = "notice",
+        Warning = "warning",
+        Error = "error",
+        Critical = "critical",
+        Alert = "alert",
+        Emergency = "emergency",
     }
 }
 
@@ -158,20 +112,16 @@ impl Default for Capabilities {
 
 impl Capabilities {
     /// Capabilities with this text, which must be that of an object; anything else declares nothing.
-    #[must_use]
     pub fn new(text: &str) -> Self {
         if raw::members(text).is_some() { Self { text: text.into() } } else { Self::default() }
     }
 
-    /// The object as it was sent.
-    #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
     /// Whether the client takes this request. An `elicitation` without members is one for forms, as in the versions
     /// that had no other kind.
-    #[must_use]
     pub fn can(&self, method: &str, params: &str) -> bool {
         let declared = |name: &str| raw::member(&self.text, name).filter(|value| value.starts_with('{'));
         match method {
@@ -186,8 +136,6 @@ impl Capabilities {
         }
     }
 
-    /// Whether an extension of this name is declared.
-    #[must_use]
     pub fn has_extension(&self, name: &str) -> bool {
         raw::member(&self.text, "extensions")
             .is_some_and(|extensions| raw::member(extensions, name).is_some())

@@ -1,7 +1,8 @@
 //! The wall clock. Providers and the engine read it here and nowhere else.
 
+use gantry_core::inline_schema;
 use rustix::time::{ClockId, clock_gettime};
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::json_schema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::borrow::Cow;
 use std::fmt;
@@ -9,7 +10,6 @@ use std::sync::LazyLock;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Microseconds since 1970, UTC. A clock set before that reads as zero.
-#[must_use]
 pub fn now_us() -> i64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -19,14 +19,12 @@ pub fn now_us() -> i64 {
 }
 
 /// How long ago a moment was; none if it is in the future.
-#[must_use]
 pub fn age(moment: SystemTime) -> Option<Duration> {
     SystemTime::now().duration_since(moment).ok()
 }
 
 /// Microseconds since 1970 by a clock that is set once, when the process first reads it, and then runs by itself, also
 /// while the machine sleeps: setting the wall clock while Gantry runs makes nothing happen early, late or twice.
-#[must_use]
 pub fn steady_us() -> i64 {
     static SET: LazyLock<(i64, i64)> = LazyLock::new(|| (now_us(), uptime_us()));
     steady_at(*SET, uptime_us())
@@ -34,7 +32,6 @@ pub fn steady_us() -> i64 {
 
 /// The later of [`now_us`] and [`steady_us`], for what must end in time: neither a wall clock that is set back nor a
 /// machine that sleeps prolongs a key.
-#[must_use]
 pub fn latest_us() -> i64 {
     now_us().max(steady_us())
 }
@@ -57,8 +54,6 @@ fn steady_at((start_us, began_us): (i64, i64), uptime_us: i64) -> i64 {
     start_us.saturating_add(uptime_us.saturating_sub(began_us).max(0))
 }
 
-/// A moment as RFC 3339.
-#[must_use]
 pub fn iso(us: i64) -> String {
     jiff::Timestamp::from_microsecond(us).map_or_else(|_| us.to_string(), |t| t.to_string())
 }
@@ -87,22 +82,9 @@ impl<'de> Deserialize<'de> for Timestamp {
     }
 }
 
-impl JsonSchema for Timestamp {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "Timestamp".into()
-    }
-
-    fn json_schema(_generator: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "format": "date-time" })
-    }
-}
+inline_schema!(Timestamp, |_| json_schema!({ "type": "string", "format": "date-time" }));
 
 /// Reads a moment: RFC 3339, or a span back from now such as `15m`, `2h`, `7d`. In microseconds.
-#[must_use]
 pub fn parse(text: &str) -> Option<i64> {
     parse_at(text, now_us())
 }
@@ -115,7 +97,6 @@ fn parse_at(text: &str, now: i64) -> Option<i64> {
 }
 
 /// Reads a span such as `90s`, `15m`, `2h` or `7d`, in microseconds.
-#[must_use]
 pub fn span_us(text: &str) -> Option<i64> {
     let unit = text.chars().last()?;
     let count: i64 = text.strip_suffix(unit)?.parse().ok().filter(|n| *n >= 0)?;

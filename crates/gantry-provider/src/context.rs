@@ -8,14 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// The context of one call, as its provider sees it.
 #[derive(Debug, Clone)]
 pub struct CallContext {
-    /// The call itself.
     pub call: CallId,
-    /// The session that it belongs to.
     pub session: SessionId,
-    /// Who makes the call.
     pub caller: Arc<Caller>,
     /// Fires when the call is to stop.
     pub cancel: CancellationToken,

@@ -1,10 +1,10 @@
 //! What option structs are made of besides the types of [`gantry_core::options`]: secrets and web addresses.
 
-use gantry_core::option_texts;
 pub use gantry_core::options::{
     Approver, DAY, HOUR, Limit, Millis, Name, NotEmpty, OneOrMore, Pairs, PathText, Positive, Title, ToolKey,
     read_as, read_list, read_map, read_some,
 };
+use gantry_core::{inline_schema, option_texts};
 use std::fmt;
 use url::Url;
 
@@ -14,21 +14,14 @@ pub struct Secret(String);
 
 impl Secret {
     /// The text itself, for the one place that sends it.
-    #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
     }
 }
 
-impl From<String> for Secret {
-    fn from(text: String) -> Self {
-        Self(text)
-    }
-}
-
-impl From<&str> for Secret {
-    fn from(text: &str) -> Self {
-        Self(text.to_owned())
+impl<T: Into<String>> From<T> for Secret {
+    fn from(text: T) -> Self {
+        Self(text.into())
     }
 }
 
@@ -44,31 +37,8 @@ impl<'de> serde::Deserialize<'de> for Secret {
     }
 }
 
-impl schemars::JsonSchema for Secret {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Secret".into()
-    }
-
-    fn json_schema(_generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        // `writeOnly` is the keyword for what must not be shown.
-        schemars::json_schema!({ "type": "string", "writeOnly": true })
-    }
-}
-
-/// Makes [`Secret`] of texts with a rule of their own.
-macro_rules! into_secret {
-    ($($name:ident),+) => {
-        $(impl From<$name> for Secret {
-            fn from(text: $name) -> Self {
-                Self(text.into())
-            }
-        })+
-    };
-}
+// `writeOnly` is the keyword for what must not be shown.
+inline_schema!(Secret, |_| schemars::json_schema!({ "type": "string", "writeOnly": true }));
 
 option_texts! {
     /// A key of another service.
@@ -82,32 +52,23 @@ option_texts! {
     secret SigningSecret = "text of at least 16 characters", |text| text.chars().count() >= 16;
     /// The value of an environment variable, or of another text that is sent as it is.
     secret PlainValue = "text; put it in quotes", |text| !text.contains('\0');
-    /// The value of a header.
     secret HeaderValue = "text on one line; put it in quotes",
         |text| text.bytes().all(|byte| byte == b'\t' || (byte >= b' ' && byte != 127));
-    /// The name of a header.
     plain HeaderName = "the name of a header", is_header_name;
-    /// The name of an environment variable.
     plain EnvName = "the name of a variable", |text| !text.is_empty() && !text.contains(['=', '\0']);
     /// A web address. It may hold a key, so it is not quoted.
     address WebUrl =
         "an http:// or https:// address without user and password, such as https://example.com/path", is_web_url;
-    /// An origin.
     plain Origin = "an origin without path and wildcard, such as https://app.example.com", is_origin;
-    /// A host.
     plain Host = "a host name without scheme, port and wildcard, such as gantry.example.com", is_host;
 }
 
-into_secret!(Key, CredentialText, Password, SigningSecret, PlainValue, HeaderValue);
-
 /// Whether a text is a web address without user and password.
-#[must_use]
 pub fn is_web_url(text: &str) -> bool {
     is_url(text, &["http", "https"])
 }
 
 /// Whether a text is an address with one of these schemes, without user and password.
-#[must_use]
 pub fn is_url(text: &str, schemes: &[&str]) -> bool {
     let has_scheme = text.split_once("://").is_some_and(|(scheme, _)| schemes.contains(&scheme));
     let is_plain = !text.contains(|c: char| c.is_whitespace() || c.is_control());

@@ -10,20 +10,15 @@ use std::sync::Arc;
 /// make up more than a few times the text.
 const INDENTED_LEVELS: usize = 8;
 
-/// What a tool returned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RawOutput {
     /// A JSON value, as text. It is valid against the tool's output schema.
     Json(String),
-    /// Plain text.
     Text(String),
-    /// The result of an MCP server.
     Content(Content),
 }
 
 impl RawOutput {
-    /// The output as a conversation would show it.
-    #[must_use]
     pub fn text(&self) -> &str {
         match self {
             Self::Json(text) | Self::Text(text) => text,
@@ -32,7 +27,6 @@ impl RawOutput {
     }
 
     /// How many bytes it takes to keep it.
-    #[must_use]
     pub fn size(&self) -> usize {
         match self {
             Self::Json(text) | Self::Text(text) => text.len(),
@@ -41,7 +35,6 @@ impl RawOutput {
     }
 
     /// Bytes of it that a model reads as text. Pictures and sound do not count.
-    #[must_use]
     pub fn readable_size(&self) -> usize {
         match self {
             Self::Json(text) | Self::Text(text) => text.len(),
@@ -50,7 +43,6 @@ impl RawOutput {
     }
 
     /// The output as it is stored when it is too large to show: all readable content, in lines.
-    #[must_use]
     pub fn whole(&self) -> Cow<'_, str> {
         match self {
             Self::Json(text) | Self::Text(text) => text.into(),
@@ -78,8 +70,6 @@ pub struct Content {
 }
 
 impl Content {
-    /// A result object as the server sent it.
-    #[must_use]
     pub fn new(result: &str) -> Self {
         let blocks = raw::member(result, "content").and_then(raw::elements).unwrap_or_default();
         let mut only_text = true;
@@ -99,19 +89,15 @@ impl Content {
     }
 
     /// The result object as the server sent it.
-    #[must_use]
     pub fn result(&self) -> &Arc<str> {
         &self.result
     }
 
     /// Its text, as a conversation shows it.
-    #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Its structured content, if it has any.
-    #[must_use]
     pub fn structured(&self) -> Option<&str> {
         raw::member(&self.result, "structuredContent")
     }

@@ -18,7 +18,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// A future that a trait object returns.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// A source of tools.
@@ -26,7 +25,6 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// Futures may be dropped at any await when a call is cancelled or runs out of time; what was sent by then stays
 /// sent, and the pipeline records that it may have taken effect.
 pub trait Provider: Send + Sync + Debug {
-    /// Its id, namespace and kind.
     fn origin(&self) -> &Origin;
 
     /// How its tools are displayed: under its namespace, unless it says otherwise.
@@ -34,7 +32,6 @@ pub trait Provider: Send + Sync + Debug {
         Style::Prefixed
     }
 
-    /// Its tools as they are now.
     fn tools(&self) -> Vec<ToolSpec>;
 
     /// Whether it has a tool of this (original) name.
@@ -82,7 +79,6 @@ pub trait Provider: Send + Sync + Debug {
         Box::pin(std::future::ready(Err(Refusal::new(ErrorCode::InternalError, message))))
     }
 
-    /// Runs the call that the permit is for.
     fn execute<'a>(
         &'a self,
         cx: &'a CallContext,

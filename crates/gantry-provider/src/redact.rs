@@ -52,7 +52,6 @@ impl std::fmt::Debug for Redactor {
 }
 
 impl Redactor {
-    /// Adds a value that is a secret.
     pub fn add(&mut self, secret: &str) {
         if secret.len() >= SECRET_BYTES && !self.secrets.iter().any(|known| known == secret) {
             self.secrets.push(secret.to_owned());
@@ -115,12 +114,10 @@ impl Redactor {
         }
     }
 
-    /// Whether there is nothing to mask.
     pub fn is_empty(&self) -> bool {
         self.secrets.is_empty()
     }
 
-    /// The same with one more.
     pub fn with(&self, secret: Option<&str>) -> Self {
         let mut all = self.clone();
         secret.into_iter().for_each(|secret| all.add(secret));

@@ -36,15 +36,12 @@ pub struct ErrorObject {
 }
 
 impl ErrorObject {
-    /// An error without data.
-    #[must_use]
     pub fn new(code: i32, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), data: None }
     }
 
     /// Reads the text of an error object as a client or a server sent it. A member that is missing or of the wrong kind
     /// gets a default: [`code::INTERNAL_ERROR`], no message, no data.
-    #[must_use]
     pub fn parse(text: &str) -> Self {
         let object = Object::split(text).unwrap_or_default();
         let code = object.get("code").and_then(|code| code.parse().ok()).unwrap_or(code::INTERNAL_ERROR);
@@ -59,25 +56,18 @@ impl ErrorObject {
         self
     }
 
-    /// A message that is not allowed here.
-    #[must_use]
     pub fn invalid_request(message: impl Into<String>) -> Self {
         Self::new(code::INVALID_REQUEST, message)
     }
 
-    /// Parameters that are missing or of the wrong kind.
-    #[must_use]
     pub fn invalid_params(message: impl Into<String>) -> Self {
         Self::new(code::INVALID_PARAMS, message)
     }
 
-    /// HTTP headers that say something else than the body.
-    #[must_use]
     pub fn header_mismatch(message: impl Into<String>) -> Self {
         Self::new(code::HEADER_MISMATCH, message)
     }
 
-    /// Writes the error as JSON.
     pub fn write(&self, out: &mut String) {
         write!(out, "{{\"code\":{},\"message\":", self.code).unwrap_or_default();
         write_string(out, &self.message);

@@ -62,7 +62,6 @@ pub trait Server: Provider {
     fn remarks(&self, tool: &str) -> Vec<String>;
 }
 
-/// Selects servers.
 pub type ServerFilter<'a> = &'a (dyn Fn(&dyn Provider) -> bool + Send + Sync);
 
 /// The servers of one runtime, as far as they have something in common: pins, names, subscriptions. The provided methods
@@ -80,7 +79,6 @@ pub trait ServerGroup: Debug + Send + Sync {
     /// server can be used.
     fn refresh_pins(&self) {}
 
-    /// What is pinned.
     fn pins(&self) -> Pins {
         Pins::default()
     }
@@ -144,12 +142,9 @@ pub trait ServerGroup: Debug + Send + Sync {
     }
 }
 
-/// What the engine decides about one request.
 pub trait RequestScope: Send + Sync {
-    /// The session that the request came in.
     fn session(&self) -> SessionId;
 
-    /// The caller.
     fn caller(&self) -> &Caller;
 
     /// Whether the caller can see this server. What it cannot see does not exist for it.
@@ -162,7 +157,6 @@ pub trait RequestScope: Send + Sync {
 
 /// Receives the events of servers. Never blocks. The provided methods ignore them.
 pub trait Observer: Debug + Send + Sync {
-    /// A server is ready.
     fn ready(&self, _server: &Arc<str>, _era: &'static str, _tools: usize) {}
 
     /// A server is down; it is tried again.
@@ -180,7 +174,6 @@ impl Observer for () {}
 
 /// Opens the group of servers of a runtime. A plan is started any number of times, each time with its own group.
 pub trait ServerFactory: Debug + Send + Sync {
-    /// A group of servers. Reads no file.
     fn open(&self, observer: Arc<dyn Observer>) -> Arc<dyn ServerGroup>;
 }
 

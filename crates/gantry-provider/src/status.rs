@@ -23,8 +23,6 @@ pub enum HealthStatus {
 }
 
 impl HealthStatus {
-    /// Its word in the API.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Green => "green",
@@ -140,7 +138,6 @@ pub struct PinDiff {
 
 impl PinDiff {
     /// A digest of exactly these differences: an acceptance that names it accepts what was shown and nothing else.
-    #[must_use]
     pub fn revision(differences: &[Self]) -> String {
         let text = serde_json::to_string(differences).unwrap_or_default();
         Digest::of(text.as_bytes()).to_string()
@@ -158,10 +155,8 @@ pub struct Pins {
     pub servers: BTreeMap<String, Vec<String>>,
 }
 
-/// The definitions that a person accepts.
 #[derive(Debug, Clone, Default)]
 pub struct PinChoice {
-    /// Those of one server, or of all.
     pub server: Option<String>,
     /// One tool only, or everything.
     pub tool: Option<String>,

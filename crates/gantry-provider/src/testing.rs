@@ -23,7 +23,6 @@ use tokio_util::sync::CancellationToken;
 
 impl CallContext {
     /// A call of `caller` without a client and without an engine behind it.
-    #[must_use]
     pub fn detached(caller: Caller, limit: Duration) -> Self {
         Self {
             call: CallId::generate(),
@@ -38,35 +37,27 @@ impl CallContext {
     }
 }
 
-/// The outcome of a call.
 #[derive(Debug)]
 pub enum Answer {
-    /// It ran; its result.
     Done(Value),
-    /// It needs an approval; the question.
     Asked(String),
-    /// It was not run.
     Refused(ToolError),
-    /// It was run and failed.
     Failed(CallFailure),
 }
 
 impl Answer {
-    /// The result of a call that ran.
     #[track_caller]
     pub fn done(self) -> Value {
         let Self::Done(value) = self else { panic!("not done: {self:?}") };
         value
     }
 
-    /// The question of a call that needs an approval.
     #[track_caller]
     pub fn asked(self) -> String {
         let Self::Asked(reason) = self else { panic!("not asked: {self:?}") };
         reason
     }
 
-    /// The error of a call without effect.
     #[track_caller]
     pub fn error(self) -> ToolError {
         match self {
@@ -76,13 +67,11 @@ impl Answer {
         }
     }
 
-    /// The code of that error.
     #[track_caller]
     pub fn code(self) -> &'static str {
         self.error().code.as_str()
     }
 
-    /// The code and the message of that error.
     #[track_caller]
     pub fn code_and_message(self) -> (&'static str, String) {
         let error = self.error();
@@ -91,7 +80,6 @@ impl Answer {
 }
 
 /// These tools of the provider `workspace` as an agent without restrictions has them.
-#[must_use]
 pub fn toolset(tools: &[ToolSpec]) -> Toolset {
     let origin =
         Origin { provider: "workspace".into(), namespace: "workspace".into(), kind: ToolKind::Builtin };
@@ -105,17 +93,12 @@ pub fn toolset(tools: &[ToolSpec]) -> Toolset {
     Toolset::resolve(&pool, &Selection::everything(), &SpawnContext::top(2)).0
 }
 
-/// An agent's caller.
-#[must_use]
 pub fn caller() -> Caller {
     let project = "default".into();
     Caller { principal: "p".into(), role: Role::Agent, agent: None, project, parent_agents: Arc::default() }
 }
 
 /// The verdict of policies, schema and the tool's approval rule; `look` answers where that rule depends on the call.
-///
-/// # Errors
-/// The call is refused.
 pub fn judged(
     toolset: &Toolset,
     (tool, arguments): (&str, &Value),
@@ -134,15 +117,11 @@ pub fn judged(
     Ok(judged.into_verdict(&caller, own))
 }
 
-/// The permit of a call that an approver allowed.
-#[must_use]
 pub fn yes(question: Question) -> Permit {
     let decision = Decision { binding: question.binding(), approved: true, by: "approver".into() };
     redeem(question, &decision).unwrap()
 }
 
-/// The outcome of a call that was run.
-#[must_use]
 pub fn answer(permit: &Permit, outcome: Result<String, CallFailure>) -> Answer {
     match outcome {
         Err(fault) => Answer::Failed(fault),
@@ -155,8 +134,6 @@ pub fn answer(permit: &Permit, outcome: Result<String, CallFailure>) -> Answer {
     }
 }
 
-/// The outcome of a call that was not run.
-#[must_use]
 pub fn refused(refusal: &Refusal) -> Answer {
     Answer::Refused(refusal.error().clone())
 }

@@ -118,7 +118,6 @@ impl Approvals {
     }
 
     /// Moves on whenever an approval is asked for or changes in this process.
-    #[must_use]
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.any.subscribe()
     }

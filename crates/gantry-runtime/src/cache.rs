@@ -55,7 +55,6 @@ pub(crate) struct Answer {
     pub(crate) cached: bool,
 }
 
-/// The cache.
 #[derive(Debug)]
 pub(crate) struct Cache(Moka<Key, Entry>);
 
@@ -68,13 +67,6 @@ struct PerEntry;
 impl moka::Expiry<Key, Entry> for PerEntry {
     fn expire_after_create(&self, _key: &Key, entry: &Entry, _now: Instant) -> Option<Duration> {
         Some(entry.lifetime)
-    }
-}
-
-impl Answer {
-    /// An output that was made for the call that asks.
-    pub(crate) fn fresh(output: RawOutput) -> Self {
-        Self { output: Arc::new(output), cached: false }
     }
 }
 

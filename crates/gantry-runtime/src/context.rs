@@ -13,12 +13,9 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// The context of one call. Cheap to make and to clone.
 #[derive(Debug, Clone)]
 pub struct PipelineContext {
-    /// The call itself.
     pub id: CallId,
-    /// The session that it belongs to.
     pub session: Arc<Session>,
     /// The call below which it was made, if any.
     pub parent: Option<CallId>,
@@ -40,7 +37,6 @@ pub struct PipelineContext {
 
 impl PipelineContext {
     /// A call at the top of its session.
-    #[must_use]
     pub fn new(session: &Arc<Session>) -> Self {
         /// One for all calls: most get a client of their own.
         static NO_CLIENT: LazyLock<Arc<NoClient>> = LazyLock::new(Arc::default);
@@ -80,7 +76,6 @@ impl PipelineContext {
 
     /// The context of the call that a provider is running, to make further calls below it; none where the provider was
     /// not called by this engine.
-    #[must_use]
     pub fn from_provider(provider: &CallContext) -> Option<Self> {
         provider.engine.downcast_ref::<Self>().cloned()
     }
@@ -99,8 +94,6 @@ impl PipelineContext {
         }
     }
 
-    /// The caller.
-    #[must_use]
     pub fn caller(&self) -> &Caller {
         self.session.caller()
     }

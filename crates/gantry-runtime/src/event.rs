@@ -165,18 +165,13 @@ pub struct Finished {
     pub cached: bool,
 }
 
-/// An event with its place in time.
 #[derive(Debug, Clone)]
 pub struct Event {
-    /// Its number in this process.
     pub seq: u64,
-    /// When it happened.
     pub at_us: i64,
-    /// The project that it is about, if it is about one.
     pub project: Option<Arc<str>>,
     /// The identity that it is about; an event without one is for administrators.
     pub principal: Option<Arc<str>>,
-    /// What happened.
     pub kind: EventKind,
 }
 
@@ -255,7 +250,6 @@ impl EventKind {
     }
 
     /// The log line of the event, in one line.
-    #[must_use]
     pub fn message(&self, project: Option<&str>) -> String {
         one_line(truncate(&self.text(project), LINE_BYTES))
     }
@@ -374,13 +368,11 @@ impl Events {
     }
 
     /// What happened lately, oldest first, and the stream of what happens from now on.
-    #[must_use]
     pub fn subscribe(&self) -> (Vec<Arc<Event>>, broadcast::Receiver<Arc<Event>>) {
         let recent = self.stream.recent.lock().unwrap_or_else(PoisonError::into_inner);
         (recent.iter().cloned().collect(), self.stream.sender.subscribe())
     }
 
-    /// The counters.
     pub(crate) fn metrics(&self) -> &Metrics {
         &self.stream.metrics
     }

@@ -40,7 +40,6 @@ fn times() -> Histogram {
     Histogram::new(exponential_buckets(0.000_05, 4.0, 11))
 }
 
-/// Everything that is counted.
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
@@ -140,7 +139,6 @@ impl Metrics {
     }
 
     /// The page that `/metrics` serves: what was counted, and gauges of this moment.
-    #[must_use]
     pub fn page(&self, queues: &[queue::Snapshot], ledger: Stats, servers: &[ProviderStatus]) -> String {
         let mut page = String::new();
         // Writing into a string does not fail; if it ever did, a page without its end says so to the scraper.

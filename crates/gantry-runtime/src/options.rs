@@ -1,5 +1,6 @@
 //! The options of a runtime: limits, policies, agents, servers, and how each provider's tools are run.
 
+use gantry_core::inline_schema;
 use gantry_core::names::OwnNames;
 use gantry_core::pattern::Pattern;
 use gantry_core::policy::{MAX_WAIT, Policies};
@@ -23,49 +24,36 @@ use std::time::Duration;
 /// A project as it is to be run: everything that a runtime of it is built from, any number of times.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// The options.
     pub options: Options,
-    /// Gantry's own providers.
     pub providers: Vec<Arc<dyn Provider>>,
 }
 
-/// A server of a project.
 #[derive(Debug, Clone)]
 pub struct ServerPlan {
-    /// How it is reached.
     pub config: Arc<dyn ServerConfig>,
-    /// How its tools are run.
     pub options: ProviderOptions,
 }
 
 impl ServerPlan {
-    /// The server's id.
-    #[must_use]
     pub fn id(&self) -> &Arc<str> {
         self.config.id()
     }
 }
 
-/// The options of a runtime.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The project's name.
     pub project: Arc<str>,
     /// The agent that the runtime is for alone, while it is active.
     pub active: Option<Arc<str>>,
-    /// The data folder.
     pub data: PathBuf,
-    /// Limits of calls.
     pub limits: Limits,
     /// The policies, and what else makes calls wait.
     pub policies: Arc<Policies>,
     /// How calls that wait for a person are put to one.
     pub approvals: ApprovalOptions,
-    /// The agents.
     pub agents: BTreeMap<Arc<str>, AgentOptions>,
     /// How the tools of each provider are run, by the provider's id.
     pub providers: HashMap<Arc<str>, ProviderOptions>,
-    /// The servers.
     pub servers: Vec<ServerPlan>,
     /// Makes them, for each runtime anew.
     pub server_factory: Arc<dyn ServerFactory>,
@@ -73,7 +61,6 @@ pub struct Options {
 
 impl Options {
     /// The defaults, with data in this folder.
-    #[must_use]
     pub fn new(data: PathBuf) -> Self {
         Self {
             project: "default".into(),
@@ -158,11 +145,9 @@ pub struct ApprovalOptions {
 }
 
 impl ApprovalOptions {
-    /// The least time that an approver has.
     const MIN_TIMEOUT: Duration = Duration::from_secs(1);
 
     /// How long an approver has to decide.
-    #[must_use]
     pub fn timeout(&self) -> Duration {
         self.timeout.get().max(Self::MIN_TIMEOUT)
     }
@@ -267,9 +252,10 @@ impl Default for ProviderOptions {
     }
 }
 
-/// The queue of a single tool, or none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct QueueChoice(pub Option<Arc<str>>);
+
+const QUEUE_CHOICE: &str = "the name of a queue, or null";
 
 impl<'de> Deserialize<'de> for QueueChoice {
     fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
@@ -278,7 +264,7 @@ impl<'de> Deserialize<'de> for QueueChoice {
             type Value = QueueChoice;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("the name of a queue, or null")
+                f.write_str(QUEUE_CHOICE)
             }
 
             fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<QueueChoice, E> {
@@ -297,19 +283,10 @@ impl<'de> Deserialize<'de> for QueueChoice {
     }
 }
 
-impl JsonSchema for QueueChoice {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "QueueChoice".into()
-    }
-
-    fn json_schema(_generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "type": ["string", "null", "boolean"], "title": "the name of a queue, or null" })
-    }
-}
+inline_schema!(
+    QueueChoice,
+    |_| schemars::json_schema!({ "type": ["string", "null", "boolean"], "title": QUEUE_CHOICE })
+);
 
 impl ProviderOptions {
     /// Whether the provider's tool of this (original) name enters the pool.

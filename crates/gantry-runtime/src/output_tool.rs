@@ -11,18 +11,15 @@ use gantry_provider::{BoxFuture, CallContext, Provider, RawOutput};
 use serde_json::json;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The tool's name.
 pub(crate) const NAME: &str = "tool_output";
 
 /// The id and namespace of its provider.
 pub(crate) const PROVIDER: &str = "outputs";
 
-/// Reads stored outputs.
 #[derive(Debug)]
 pub(crate) struct OutputTool {
     origin: Origin,
     outputs: Outputs,
-    /// Bytes that one answer may have.
     limit: AtomicUsize,
 }
 
@@ -81,7 +78,6 @@ impl Provider for OutputTool {
     }
 }
 
-/// The tool's definition.
 pub(crate) fn spec() -> ToolSpec {
     ToolSpec {
         name: NAME.into(),

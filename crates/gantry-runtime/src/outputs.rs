@@ -14,7 +14,6 @@ use uuid::Uuid;
 /// Bytes of outputs that one session may have stored.
 const SESSION_BYTES: u64 = 1024 * 1024 * 1024;
 
-/// The folder of stored outputs.
 #[derive(Debug, Clone)]
 pub(crate) struct Outputs {
     root: PathBuf,
@@ -64,7 +63,6 @@ impl Outputs {
         fs::read_to_string(self.path(handle)?)
     }
 
-    /// The file that a handle names.
     fn path(&self, handle: &str) -> io::Result<PathBuf> {
         // Only UUIDs in their usual form: no other text that was sent becomes part of a path.
         let uuid = |text: &str| Uuid::parse_str(text).ok();
@@ -75,7 +73,6 @@ impl Outputs {
         Ok(self.root.join(format!("session-{session}")).join(file.to_string()))
     }
 
-    /// Whether something is stored for this session.
     pub(crate) fn has_any(&self, session: SessionId) -> bool {
         self.root.join(folder(session)).is_dir()
     }
@@ -103,24 +100,20 @@ impl Outputs {
     }
 }
 
-/// The name of the folder of a session.
 fn folder(session: SessionId) -> String {
     format!("session-{}", session.uuid())
 }
 
 /// Makes the folder of a session ready for so many bytes more.
 fn make_room(dir: &Path, bytes: u64) -> io::Result<()> {
-    if stored_bytes(dir).saturating_add(bytes) > SESSION_BYTES {
+    // A folder that is not there yet holds nothing.
+    let files = fs::read_dir(dir).into_iter().flatten().flatten();
+    let stored: u64 = files.filter_map(|file| file.metadata().ok()).map(|metadata| metadata.len()).sum();
+    if stored.saturating_add(bytes) > SESSION_BYTES {
         let message = format!("the session has stored {SESSION_BYTES} bytes of outputs already");
         return Err(io::Error::new(io::ErrorKind::QuotaExceeded, message));
     }
     fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)
-}
-
-/// What a session has stored so far. A folder that is not there yet holds nothing.
-fn stored_bytes(dir: &Path) -> u64 {
-    let files = fs::read_dir(dir).into_iter().flatten().flatten();
-    files.filter_map(|file| file.metadata().ok()).map(|metadata| metadata.len()).sum()
 }
 
 #[cfg(test)]

@@ -25,7 +25,6 @@ use gantry_core::{CallError, CallRequest, ErrorCode, Permit, Refusal, Verdict};
 use gantry_provider::RawOutput;
 use record::Entry;
 
-/// Runs one call from request to reply.
 pub(crate) async fn run(rt: &Runtime, cx: &PipelineContext, request: &CallRequest) -> Reply {
     rt.record_session(&cx.session).await;
     let mut entry = record::open(cx, request);
@@ -70,7 +69,7 @@ async fn stages(
     // A key promises one execution and its result, and so does a decision: the cache has no say.
     let is_cacheable = request.idempotency_key.is_none() && request.resumed.is_none();
     let answer = match permit.tool().settings.cache.filter(|_| is_cacheable) {
-        None => Answer::fresh(dispatch(scope, &permit, entry).await?),
+        None => Answer { output: dispatch(scope, &permit, entry).await?.into(), cached: false },
         Some(lifetime) => {
             let limit = execute::time_limit(scope, &permit);
             let provider = snapshot.instance_of(&permit.tool().key.provider);

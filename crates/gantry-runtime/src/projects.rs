@@ -42,6 +42,9 @@ pub const DEFAULT: &str = "default";
 /// How long calls may take to end when their agent, their server or their project goes away.
 pub(crate) const DRAIN: Duration = Duration::from_secs(5);
 
+/// How long canceled calls may take to end.
+pub(crate) const STOP: Duration = Duration::from_secs(2);
+
 /// How long a caller waits while a project switches agents: running calls end or are cut off, and the runtime of the new
 /// agent is built.
 const SWITCH_TIMEOUT: Duration = Duration::from_secs(30);
@@ -52,7 +55,6 @@ const RESTART_PAUSE: Duration = Duration::from_secs(1);
 /// How often a caller whose runtime is gone when it gets there is given the next one, before it is refused.
 pub const MOVES: usize = 4;
 
-/// The projects of a process.
 #[derive(Debug)]
 pub struct Projects {
     services: Arc<Services>,
@@ -67,7 +69,6 @@ pub struct Projects {
     stopping: CancellationToken,
 }
 
-/// One project.
 #[derive(Debug)]
 struct Project {
     name: Arc<str>,
@@ -81,25 +82,17 @@ struct Project {
     changing: SerialGate,
 }
 
-/// The runtime that a caller belongs to.
 #[derive(Debug, Clone)]
 pub struct Context {
-    /// The runtime.
     pub runtime: Arc<Runtime>,
-    /// The agent as which the caller acts there.
     pub agent: Option<Arc<str>>,
 }
 
-/// An agent of a project, as it is listed.
 #[derive(Debug, Clone)]
 pub struct Agent {
-    /// The project.
     pub project: Arc<str>,
-    /// Its name.
     pub name: Arc<str>,
-    /// What is configured of it.
     pub options: AgentOptions,
-    /// Whether it is the active one.
     pub active: bool,
 }
 
@@ -156,7 +149,6 @@ impl Projects {
     }
 
     /// The same for callers that cannot wait: none while there is no runtime yet.
-    #[must_use]
     pub fn peek(&self, project: &str, agent: Option<&str>) -> Option<Context> {
         self.project(project).ok()?.slots.borrow().find(agent).ok()?
     }
@@ -166,75 +158,56 @@ impl Projects {
         projects.get(name).cloned().ok_or_else(|| no_project(name))
     }
 
-    /// The names of the projects.
-    #[must_use]
     pub fn names(&self) -> Vec<Arc<str>> {
         self.projects.load().keys().cloned().collect()
     }
 
-    /// The project of this name.
-    #[must_use]
+/// The project of this name.
     pub fn named(&self, name: &str) -> Option<Arc<str>> {
         self.projects.load().get_key_value(name).map(|(name, _)| Arc::clone(name))
     }
 
-    /// The agents of a project, or of all.
-    #[must_use]
     pub fn agents(&self, project: Option<&str>) -> Vec<Agent> {
         self.selected(project).iter().flat_map(|project| project.agents()).collect()
     }
 
-    /// The active agent of a project.
-    #[must_use]
     pub fn active(&self, project: &str) -> Option<Arc<str>> {
         self.projects.load().get(project)?.slots.borrow().active_agent().cloned()
     }
 
-    /// All runtimes that are there.
     pub(crate) fn runtimes(&self) -> Vec<Arc<Runtime>> {
         self.selected(None).iter().flat_map(|project| project.runtimes()).collect()
     }
 
-    /// The project of this name, or all.
     fn selected(&self, project: Option<&str>) -> Vec<Arc<Project>> {
         let projects = self.projects.load();
         projects.values().filter(|known| project.is_none_or(|name| *name == *known.name)).cloned().collect()
     }
 
-    /// The ledger.
-    #[must_use]
     pub fn store(&self) -> &Store {
         &self.services.store
     }
 
-    /// What the runtimes share.
-    #[must_use]
     pub fn services(&self) -> &Arc<Services> {
         &self.services
     }
 
-    /// The webhooks of the projects that have one.
     pub(crate) fn webhooks(&self) -> BTreeMap<Arc<str>, Webhook> {
         let projects = self.projects.load();
         let webhook = |project: &Arc<Project>| project.plan.load().options.approvals.webhook.clone();
         projects.values().filter_map(|project| Some((Arc::clone(&project.name), webhook(project)?))).collect()
     }
 
-    /// How the queues are doing.
-    #[must_use]
     pub fn queues(&self) -> Vec<queue::Snapshot> {
         self.services.queues.load().snapshot()
     }
 
-    /// The page that `/metrics` serves.
-    #[must_use]
     pub fn metrics_page(&self) -> String {
         let servers = self.servers(None);
         self.services.events.metrics().page(&self.queues(), self.services.store.stats(), &servers)
     }
 
     /// What was wrong with the configuration that was refused last, if none was accepted since.
-    #[must_use]
     pub fn refused(&self) -> Option<Arc<str>> {
         self.refused.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

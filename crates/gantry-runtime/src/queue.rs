@@ -52,14 +52,6 @@ pub enum QueueScope {
     Node,
 }
 
-impl Options {
-    /// A queue of this name.
-    #[must_use]
-    pub fn new(name: &str, concurrent: usize, max_waiting: usize) -> Self {
-        Self { name: name.into(), concurrent, max_waiting, scope: QueueScope::Node }
-    }
-}
-
 /// How a queue is doing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -85,13 +77,10 @@ pub struct Snapshot {
     pub total_wait_ms: u64,
 }
 
-/// All queues of the process.
 #[derive(Debug, Default)]
 pub struct Queues(BTreeMap<Arc<str>, Arc<Queue>>);
 
 impl Queues {
-    /// Sets the queues up.
-    #[must_use]
     pub fn new(options: Vec<Options>) -> Self {
         Self::default().changed(options)
     }
@@ -116,20 +105,15 @@ impl Queues {
         Self(all)
     }
 
-    /// The queue of this name.
-    #[must_use]
     pub fn get(&self, name: &str) -> Option<&Arc<Queue>> {
         self.0.get(name)
     }
 
-    /// How all of them are doing, by name.
-    #[must_use]
     pub fn snapshot(&self) -> Vec<Snapshot> {
         self.0.values().map(|queue| queue.snapshot()).collect()
     }
 }
 
-/// One queue.
 #[derive(Debug)]
 pub struct Queue {
     name: Arc<str>,
@@ -195,9 +179,6 @@ impl Queue {
     /// Waits for a slot.
     ///
     /// Cancel-safety: dropping the future gives the place in the line, or the slot, back.
-    ///
-    /// # Errors
-    /// Too many calls wait already.
     pub async fn admit(
         self: &Arc<Self>,
         session: SessionId,

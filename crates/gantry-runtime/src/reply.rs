@@ -24,7 +24,6 @@ pub struct Shaped {
 
 #[derive(Debug, Clone)]
 pub(crate) enum Body {
-    /// The output itself.
     Inline(Arc<RawOutput>),
     /// The message that stands for a stored output, as JSON text.
     Stored(Arc<str>),
@@ -40,8 +39,6 @@ impl Body {
 }
 
 impl Shaped {
-    /// The result as a conversation shows it.
-    #[must_use]
     pub fn text(&self) -> &str {
         self.body.text()
     }
@@ -52,7 +49,6 @@ impl Shaped {
     }
 
     /// The result as JSON text, if the tool gave JSON and it is shown whole.
-    #[must_use]
     pub fn structured(&self) -> Option<&str> {
         match self.inline()? {
             RawOutput::Json(text) => Some(text),
@@ -62,7 +58,6 @@ impl Shaped {
     }
 
     /// The result of an MCP server word for word, if it is one and is shown whole.
-    #[must_use]
     pub fn content(&self) -> Option<&Arc<str>> {
         if let RawOutput::Content(content) = self.inline()? { Some(content.result()) } else { None }
     }
@@ -84,22 +79,15 @@ pub(crate) fn effect_of(outcome: &Result<Shaped, CallError>) -> EffectState {
 #[derive(Debug)]
 pub(crate) struct Receipt(pub(crate) Reply);
 
-/// The answer to a call.
 #[derive(Debug, Clone)]
 pub struct Reply {
-    /// The call.
     pub id: CallId,
-    /// Its state in the ledger.
     pub state: State,
     /// What it gave, or why it gave nothing.
     pub outcome: Result<Shaped, ToolError>,
-    /// How far it may have got.
     pub effect: EffectState,
-    /// How long it took.
     pub latency: Duration,
-    /// The tool, if one was found.
     pub tool: Option<Arc<Tool>>,
-    /// The person that approved it, if one was asked.
     pub approved_by: Option<Arc<str>>,
     /// The arguments that a person approved instead of those that were sent, as the ledger may show them.
     pub executed_arguments: Option<Arc<str>>,
@@ -107,13 +95,11 @@ pub struct Reply {
     pub approval: Option<Arc<ApprovalRow>>,
     /// The earlier call with the same idempotency key whose result this is.
     pub repeats: Option<CallId>,
-    /// Whether the session has run out of budget.
     pub budget_exceeded: bool,
 }
 
 impl Reply {
     /// The answer to a call that never entered the pipeline.
-    #[must_use]
     pub fn rejected_before_entry(id: CallId, refusal: &Refusal) -> Self {
         Self {
             id,
@@ -131,19 +117,15 @@ impl Reply {
     }
 
     /// Whether the call was held and is not over yet.
-    #[must_use]
     pub fn is_held(&self) -> bool {
         self.approval.is_some() && !self.state.is_over()
     }
 
-    /// Whether the call succeeded.
-    #[must_use]
     pub fn is_ok(&self) -> bool {
         self.outcome.is_ok()
     }
 
     /// What stands in a conversation: the result, or `(tool failed: …)`.
-    #[must_use]
     pub fn model_text(&self) -> String {
         match &self.outcome {
             Ok(shaped) => shaped.text().to_owned(),
@@ -152,7 +134,6 @@ impl Reply {
     }
 
     /// The reply as the ledger keeps it: what [`Reply::to_json`] gives, and a provider's own words beside it.
-    #[must_use]
     pub(crate) fn to_kept_json(&self) -> String {
         let own = match &self.outcome {
             Ok(shaped) => shaped.content(),
@@ -165,7 +146,6 @@ impl Reply {
     }
 
     /// The reply as `gantry call --json` and the HTTP API give it.
-    #[must_use]
     pub fn to_json(&self) -> String {
         let reply = serde_json::to_string(&CallReply::from(self)).unwrap_or_default();
         let Ok(shaped) = &self.outcome else { return reply };
@@ -228,7 +208,6 @@ pub struct CallReply {
 
 impl CallReply {
     /// The reply to a call of which nothing but its state is known.
-    #[must_use]
     pub fn unmeasured(id: CallId, state: State) -> Self {
         Self {
             ok: state == State::CompletedSuccess,

@@ -51,18 +51,15 @@ pub struct Error(String);
 pub struct Runtime {
     /// Tells the runtimes of a process apart.
     pub instance_id: u64,
-    /// The project's name.
     pub project: Arc<str>,
     /// The agent that has this runtime for itself.
     pub active: Option<Arc<str>>,
     snapshot: ArcSwap<Snapshot>,
-    /// The servers as a group.
     servers: Arc<dyn ServerGroup>,
     /// Entered by what replaces the snapshot.
     building: SerialGate,
     /// Woken when a provider has something else to offer.
     changed: Arc<Notify>,
-    /// Counts the snapshots.
     generation: watch::Sender<u64>,
     /// Until when callers wait for servers that start.
     discovery_deadline: Instant,
@@ -71,9 +68,7 @@ pub struct Runtime {
     pub(crate) services: Arc<Services>,
     pub(crate) cache: Cache,
     pub(crate) outputs: Outputs,
-    /// The ledger.
     pub store: Store,
-    /// The stream of events.
     pub events: Events,
     pub(crate) sessions: Sessions,
     tasks: TaskTracker,
@@ -156,9 +151,6 @@ impl Runtime {
 
     /// Lets a call in, unless there are too many or its session leaves. If it leaves, there may be another place for its
     /// caller.
-    ///
-    /// # Errors
-    /// It was not let in, and nothing will run.
     pub fn enter(&self, cx: &PipelineContext) -> Result<Admitted, Refusal> {
         let call = InFlightCall {
             id: cx.id,

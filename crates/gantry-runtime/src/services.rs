@@ -22,10 +22,8 @@ use tokio_util::sync::CancellationToken;
 /// not, so with the limit of one change this bounds what is kept.
 const CHANGES: usize = 1024;
 
-/// What is set up for the process as a whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessOptions {
-    /// The queues, which all projects share.
     pub queues: Vec<queue::Options>,
     /// Calls in flight at once; more are shed.
     pub max_calls: usize,
@@ -37,11 +35,9 @@ impl Default for ProcessOptions {
     }
 }
 
-/// What all runtimes of a process share.
 #[derive(Debug)]
 pub struct Services {
     pub(crate) store: Store,
-    /// The stream of events.
     pub events: Events,
     pub(crate) queues: ArcSwap<Queues>,
     pub(crate) changes: broadcast::Sender<ChangeNotice>,
@@ -75,7 +71,6 @@ impl InFlightCall {
 
 impl Services {
     /// Services on this ledger. Calls that the process before left open are reported as an event.
-    #[must_use]
     pub fn new(store: Store, recovery: &Recovery, process: ProcessOptions) -> Arc<Self> {
         let events = Events::default();
         if !recovery.unknown.is_empty() {
@@ -95,8 +90,6 @@ impl Services {
         })
     }
 
-    /// The held calls of this process.
-    #[must_use]
     pub fn approvals(&self) -> &Arc<Approvals> {
         &self.approvals
     }
@@ -109,7 +102,6 @@ impl Services {
     }
 
     /// Notifications for connected clients, from now on.
-    #[must_use]
     pub fn changes(&self) -> broadcast::Receiver<ChangeNotice> {
         self.changes.subscribe()
     }
@@ -144,12 +136,10 @@ impl Services {
     }
 
     /// Whether a call of the principal `own`, or of any principal if there is none, runs or waits in this process.
-    #[must_use]
     pub fn is_running(&self, id: CallId, own: Option<&str>) -> bool {
         self.count_where(|call| call.is(id, own)) > 0
     }
 
-    /// How many of these calls run.
     pub(crate) fn count_where(&self, these: impl Fn(&InFlightCall) -> bool) -> usize {
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         running.values().filter(|call| these(call)).count()

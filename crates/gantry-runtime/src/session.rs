@@ -17,7 +17,6 @@ use tokio_util::sync::CancellationToken;
 /// entry point keeps, so that it decides which of its clients has to begin anew.
 const MAX_SESSIONS: usize = 20_000;
 
-/// One session.
 #[derive(Debug)]
 pub struct Session {
     pub(crate) head: SessionHead,
@@ -38,13 +37,11 @@ pub struct Session {
 pub(crate) struct Resolved {
     pub(crate) revision: u64,
     pub(crate) toolset: Arc<Toolset>,
-    /// What looks wrong about it.
     pub(crate) warnings: Arc<[Warning]>,
     /// Whether every server was ready once or had failed by then; if not, more tools may have come since.
     pub(crate) discovered: bool,
 }
 
-/// What a session is opened with.
 #[derive(Debug)]
 pub(crate) struct SessionHead {
     pub(crate) id: SessionId,
@@ -83,15 +80,12 @@ impl Session {
         }
     }
 
-    /// The runtime that it belongs to, as long as that is there.
-    #[must_use]
     pub fn runtime(&self) -> Option<Arc<Runtime>> {
         self.runtime.upgrade()
     }
 
     /// Whether its runtime has evicted it, because the project switches to another agent or the project is gone. Its client
     /// may open a new one in the runtime where it belongs now.
-    #[must_use]
     pub fn is_evicted(&self) -> bool {
         self.evicted.get().is_some()
     }
@@ -107,28 +101,22 @@ impl Session {
     }
 
     /// Its depth among agents that call agents.
-    #[must_use]
     pub fn place(&self) -> &SpawnContext {
         &self.head.place
     }
 
-    /// Its id.
     pub(crate) fn id(&self) -> SessionId {
         self.head.id
     }
 
-    /// The caller that it is for.
     pub(crate) fn caller(&self) -> &Arc<Caller> {
         &self.head.caller
     }
 
-    /// The entry point by which it came.
     pub(crate) fn door(&self) -> EntryPoint {
         self.head.door
     }
 
-    /// The tools that it sees.
-    #[must_use]
     pub fn toolset(&self) -> Arc<Toolset> {
         Arc::clone(&self.resolved.load().toolset)
     }
@@ -142,7 +130,6 @@ impl Session {
         self.resolved.load_full()
     }
 
-    /// Its budget of tokens for tool results, if it has one.
     pub(crate) fn budget(&self) -> Option<&Budget> {
         self.budget.as_ref()
     }
@@ -156,8 +143,6 @@ impl Session {
         self.has_outputs.store(true, Ordering::Release);
     }
 
-    /// Fires when the session is cancelled.
-    #[must_use]
     pub fn cancellation(&self) -> &CancellationToken {
         &self.cancel
     }
@@ -194,7 +179,6 @@ pub(crate) fn session_key(caller: &Caller, door: EntryPoint) -> SessionKey {
     }
 }
 
-/// The live sessions of this process.
 #[derive(Debug, Default)]
 pub(crate) struct Sessions(Mutex<Live>);
 

@@ -33,7 +33,6 @@ pub enum Scope {
     Always,
 }
 
-/// What a person decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
@@ -41,16 +40,13 @@ pub enum Verdict {
     Denied,
 }
 
-/// A decision about an approval.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DecisionRow {
     pub verdict: Verdict,
-    /// Who decided.
     pub by: Arc<str>,
     /// By which entry point: `cli`, `http`, `page`, `elicitation`, `webhook`.
     pub via: Arc<str>,
-    /// When, in microseconds of Unix time.
     pub at_us: i64,
     /// Why, for the caller to read.
     pub reason: Option<Arc<str>>,
@@ -69,7 +65,6 @@ pub struct DecisionRow {
 #[serde(rename_all = "camelCase")]
 pub struct RefusedDecision {
     pub approval: ApprovalId,
-    /// Who wanted to decide.
     pub by: Arc<str>,
     /// By which entry point.
     pub via: Arc<str>,
@@ -78,7 +73,6 @@ pub struct RefusedDecision {
     pub approved: Option<bool>,
     /// Why it does not count.
     pub why: Arc<str>,
-    /// When, in microseconds of Unix time.
     pub at_us: i64,
 }
 
@@ -123,7 +117,6 @@ impl WebhookSent {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unsent {
     pub id: ApprovalId,
-    /// The process that holds it.
     pub process: ProcessId,
 }
 
@@ -140,16 +133,12 @@ pub struct ApprovalRow {
     /// The call below which it was made.
     pub parent: Option<CallId>,
     pub project: Arc<str>,
-    /// Who called.
     pub principal: Arc<str>,
-    /// The agent as which they acted.
     pub agent: Option<Arc<str>>,
-    /// The displayed name of the tool.
     pub name: Arc<str>,
     /// Equal for calls that are the same request: of one caller, with one binding and one idempotency key.
     pub request_key: Digest,
     pub state: State,
-    /// The process that holds it.
     pub process: ProcessId,
     /// When it was held, in microseconds of Unix time.
     pub created_us: i64,
@@ -197,14 +186,11 @@ impl ApprovalRow {
         row
     }
 
-    /// How many bytes of arguments are here.
-    #[must_use]
     pub fn argument_bytes(&self) -> usize {
         self.details.arguments.len() + self.modified_args().map_or(0, |text| text.len())
     }
 
     /// The next message to send to the webhook: it will have taken this much then.
-    #[must_use]
     pub fn next_webhook_message(&self) -> Option<WebhookSent> {
         let is_approved =
             self.decision.as_ref().is_some_and(|decision| decision.verdict == Verdict::Approved);
@@ -237,19 +223,15 @@ impl ApprovalRow {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ApprovalDetails {
-    /// The role of the caller.
     pub role: Role,
     /// The entry point of the call: `cli`, `http`, `mcp`.
     pub door: Arc<str>,
     /// The agents above the caller, the topmost first, and the caller's own last.
     pub agent_path: Vec<Arc<str>>,
-    /// The id of the tool's provider.
     pub provider: Arc<str>,
-    /// The tool's name at the provider.
     pub tool: Arc<str>,
     /// `read`, `write` or `destructive`.
     pub effect: Arc<str>,
-    /// The fingerprint of the tool's definition.
     pub fingerprint: Digest,
     /// The arguments exactly as they were sent, the text of an object; a column of their own. A day after the end, secrets
     /// in them are masked.
@@ -257,15 +239,11 @@ pub struct ApprovalDetails {
     pub arguments: Arc<str>,
     /// What the decision is bound to.
     pub binding: Digest,
-    /// The revision of the rules that ask.
     pub policy: Digest,
-    /// Why a person is asked.
     pub reason: Arc<str>,
-    /// The rules that ask.
     pub rules: Vec<Arc<str>>,
     /// Who may decide: a member of every list.
     pub approvers: Vec<Vec<Arc<str>>>,
-    /// The estimated cost of the call.
     pub estimated_cost: u64,
     /// How long it waits after it was approved, in milliseconds.
     pub delay_ms: u64,
@@ -275,7 +253,6 @@ pub struct ApprovalDetails {
     /// The time limit that the caller set, in milliseconds.
     pub timeout_ms: Option<u64>,
     pub priority: Priority,
-    /// The turn of the session in which it was made.
     pub turn: u32,
     /// Which provider exactly had the tool, where that is known.
     #[serde(default)]
@@ -289,7 +266,6 @@ pub struct ApprovalDetails {
     pub own_session: bool,
 }
 
-/// A call to be held.
 #[derive(Debug, Clone)]
 pub struct NewApproval {
     pub head: CallHead,
@@ -299,7 +275,6 @@ pub struct NewApproval {
     pub row: ApprovalRow,
 }
 
-/// How many calls may wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HoldLimits {
     /// Of one caller: a project, a principal and an agent.
@@ -307,7 +282,6 @@ pub struct HoldLimits {
     pub total: u32,
 }
 
-/// The answer to a call that was to be held.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HoldOutcome {
     /// It is held, durably.
@@ -317,10 +291,8 @@ pub enum HoldOutcome {
     Joined(Box<ApprovalRow>),
 }
 
-/// A step of an approval.
 #[derive(Debug, Clone)]
 pub struct Transition {
-    /// Its next state.
     pub to: State,
     /// The decision that brings it there, if one does.
     pub decision: Option<DecisionRow>,
@@ -328,7 +300,6 @@ pub struct Transition {
     pub deadline_us: Option<i64>,
     /// Why, where neither state nor decision says it.
     pub message: Option<Arc<str>>,
-    /// When, in microseconds of Unix time.
     pub at_us: i64,
 }
 
@@ -345,7 +316,6 @@ pub struct ApprovalFilter {
     pub state: Option<State>,
     pub projects: Option<Vec<Arc<str>>>,
     pub principal: Option<Arc<str>>,
-    /// Of the tool with this displayed name.
     pub name: Option<Arc<str>>,
     pub session: Option<SessionId>,
     pub call: Option<CallId>,

@@ -13,42 +13,30 @@ use std::sync::Arc;
 /// A cause whose type stays inside this crate.
 type Cause = Arc<dyn std::error::Error + Send + Sync>;
 
-/// Why the store could not do what it was asked.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
-    /// The data folder, the database file or a lock file cannot be made or read.
     #[error("cannot use {}: check that the folder exists, is writable and belongs to you", path.display())]
     Folder { path: PathBuf, source: Arc<io::Error> },
-    /// The data folder lies on a file system whose locks cannot be trusted.
     #[error("{} is on a network file system, where SQLite can lose data: choose a local data folder", path.display())]
     NetworkFolder { path: PathBuf },
-    /// The linked SQLite has a known corruption bug.
     #[error("SQLite {found} is too old: 3.51.3 or newer is needed, build with the bundled one")]
     OldSqlite { found: &'static str },
-    /// The file is a database of some other program.
     #[error("{} is a database of another program: choose another store.url", path.display())]
     Foreign { path: PathBuf },
-    /// A newer Gantry has written this database.
     #[error("{} has schema {found}, this program knows {known}: use the newer program that wrote it", path.display())]
     NewerSchema { path: PathBuf, found: i64, known: i64 },
-    /// A migration that was applied is not the one this program carries.
     #[error("migration {version} of {} differs from this program's: use the program that wrote it", path.display())]
     ChangedMigration { path: PathBuf, version: i64 },
-    /// The database has to be migrated while processes use it as it is.
     #[error(
         "other processes of Gantry use {} with an older layout: stop them, then start again", path.display()
     )]
     OlderInUse { path: PathBuf },
-    /// The database is damaged.
     #[error("the store is damaged ({detail}): stop every process that uses it and restore a backup")]
     Corrupt { detail: String },
-    /// No space is left.
     #[error("the disk that holds the store is full: free space and retry")]
     Full,
-    /// Another process holds the write lock.
     #[error("another process held the store for longer than 5 s: retry, or stop that process")]
     Busy,
-    /// The disk refused a read or a write.
     #[error("the disk that holds the store failed: check it and its permissions, then retry")]
     Disk(#[source] Cause),
     /// Something that should not happen: a statement was refused, or a thread could not be started.
@@ -57,45 +45,32 @@ pub enum Error {
     /// The call has an entry that says it is running or has ended, so it cannot begin or end again.
     #[error("{call} is already {}: read it instead of running it again", state.as_str())]
     Taken { call: CallId, state: State },
-    /// The ledger has no entry of this call.
     #[error("{call} is not in the ledger: record its intent before its outcome")]
     UnknownCall { call: CallId },
-    /// An outcome that says the call still runs or waits.
     #[error("{call} cannot end as {}: give the state in which it ended", state.as_str())]
     NotAnEnding { call: CallId, state: State },
-    /// Another process has appended to the call since it was read.
     #[error("another process went on with this call at the same time: retry")]
     StepTaken,
     /// The approval cannot take that step from its state: another decision was first, or it has ended.
     #[error("{} is {}: it cannot take this step", row.id, row.state.as_str())]
-    NotPossible {
-        /// The approval as it is.
-        row: Box<ApprovalRow>,
-    },
+    NotPossible { row: Box<ApprovalRow> },
     /// There is no such approval, or it ended so long ago that it was deleted.
     #[error("{approval} is not known: list the approvals to see which there are")]
     UnknownApproval { approval: ApprovalId },
-    /// As many calls wait as may.
     #[error("{limit} calls {what} wait already: decide or cancel some of them, then retry")]
     TooManyHeld { limit: u32, what: &'static str },
-    /// As many grants hold as may.
     #[error("{limit} grants hold already: revoke some of them with `gantry approvals revoke`, then retry")]
     TooManyGrants { limit: u32 },
-    /// As many keys hold as may.
     #[error("{limit} keys hold already: revoke some of them, then retry")]
     TooManyKeys { limit: u32 },
-    /// Another key has the name.
     #[error("another key is called \"{name}\": choose another name, or revoke that key first")]
     NameTaken { name: Arc<str> },
-    /// Another key had the name, and has called under it.
     #[error(
         "the name \"{name}\" was used by another key, whose calls are on record under it: choose another name"
     )]
     NameUsed { name: Arc<str> },
-    /// A text is longer than the ledger takes.
     #[error("{what} has {bytes} bytes, the store takes {limit}: shorten it")]
     TooLarge { what: &'static str, bytes: usize, limit: usize },
-    /// The writer has been shut down.
     #[error("the store is closed: start the program again")]
     Closed,
 }

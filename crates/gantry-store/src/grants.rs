@@ -71,13 +71,10 @@ list! {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct GrantKey {
     pub project: Arc<str>,
-    /// Who calls.
     pub principal: Arc<str>,
     /// The agents above the caller, and the caller's own last, joined by ` > `; empty for none.
     pub agent_path: Arc<str>,
-    /// The id of the tool's provider.
     pub provider: Arc<str>,
-    /// The tool's name at the provider.
     pub tool: Arc<str>,
 }
 
@@ -88,7 +85,6 @@ record!(GrantKey: project, principal, agent_path, provider, tool);
 pub struct GrantRow {
     pub id: GrantId,
     pub key: GrantKey,
-    /// The displayed name of the tool.
     pub name: Arc<str>,
     /// The definition of the tool that it is for; it is void for any other.
     pub fingerprint: Digest,
@@ -98,15 +94,12 @@ pub struct GrantRow {
     pub rules: Vec<Arc<str>>,
     /// The session that it ends with; none means that it holds until it is revoked.
     pub session: Option<SessionId>,
-    /// Who gave it.
     pub by: Arc<str>,
-    /// The approval that it was given with.
     pub approval: Option<ApprovalId>,
     /// When it was given, in microseconds of Unix time.
     pub created_us: i64,
     /// When it ends by itself. The store makes this no later than the end of the keys of its holder and of its giver.
     pub until_us: Option<i64>,
-    /// When it was revoked, and by whom.
     pub revoked: Option<(i64, Arc<str>)>,
 }
 
@@ -139,9 +132,6 @@ pub struct GrantFilter {
 
 impl Store {
     /// Gives a grant; durable when it returns. One that goes with a decision is given by [`Store::transition`].
-    ///
-    /// # Errors
-    /// `TooManyGrants`, or the store cannot be written.
     pub async fn grant(&self, grant: GrantRow) -> Result<(), Error> {
         self.change(move |conn| give(conn, &grant)).await
     }
@@ -172,7 +162,6 @@ impl Store {
         .await
     }
 
-    /// The grants that pass the filter, the newest first.
     pub async fn grants(&self, filter: GrantFilter) -> Result<Page<GrantRow, GrantId>, Error> {
         self.read_committed(move |conn| {
             let mut query = Query::new(GRANTS);

@@ -44,11 +44,8 @@ statements! {
 /// A credential.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyRow {
-    /// The key's id, which is part of the key itself.
     pub id: KeyId,
-    /// The principal of its callers.
     pub name: Arc<str>,
-    /// The digest of the secret.
     pub secret: Digest,
     pub role: Role,
     /// The projects that it is for; none means all.
@@ -65,19 +62,14 @@ pub struct KeyRow {
 
 record!(KeyRow: id, name, secret, role, projects, agent, tools, created_us, expires_us, revoked_us);
 
-/// Whether a name is that of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyStatus {
-    /// It is the name of no key.
     NoKey,
     /// A key of that name is valid, until then if it expires.
     Valid {
-        /// When it expires.
         until_us: Option<i64>,
     },
-    /// The key of that name expired.
     Expired,
-    /// The key of that name was revoked.
     Revoked,
 }
 

@@ -24,7 +24,7 @@ pub(crate) use calls::CALLS;
 pub(crate) use entry::{HeadBody, TransitionBody, masked};
 pub(crate) use recovery::recover;
 
-use crate::approvals::{self, ApprovalRow};
+use crate::approvals;
 use crate::error::Error;
 use crate::options::{ARGUMENTS_MAX, KEY_MAX};
 use crate::retention::{self, now_us};
@@ -117,7 +117,6 @@ impl Store {
     }
 }
 
-/// Checks the sizes of a call that is to be recorded.
 pub(crate) fn check_head(head: &CallHead, key: Option<&IdempotencyKey>) -> Result<(), Error> {
     check_size("arguments", head.arguments.len(), ARGUMENTS_MAX)?;
     check_size("the idempotency key", key.map_or(0, |key| key.key.len()), KEY_MAX)
@@ -159,7 +158,6 @@ pub(crate) struct Newest {
 }
 
 impl Newest {
-    /// The step of the next entry.
     pub(crate) fn next_step(&self) -> i64 {
         self.step + 1
     }
@@ -172,16 +170,6 @@ pub(crate) struct Next<'a> {
     pub(crate) state: State,
     pub(crate) at: i64,
     pub(crate) body: &'a str,
-}
-
-/// Whether a call may begin.
-enum Beginning {
-    /// It was not held.
-    Plain,
-    /// It was held, and this approval lets it run, at that step.
-    Approved(Box<ApprovalRow>, i64),
-    /// Its key was used by this call.
-    Duplicate(Box<CallRow>),
 }
 
 impl<'tx> Ledger<'tx> {
@@ -217,15 +205,20 @@ impl<'tx> Ledger<'tx> {
     /// held begins under its approval, which is used up by it.
     pub(crate) fn intend(&mut self, intent: &Intent) -> Result<IntentOutcome, Error> {
         let (head, key) = (&intent.head, intent.idempotency.as_ref());
+        if let Some(call) = self.earlier_use(head, key)? {
+            let row = calls::call_with_result(self.conn, call)?.ok_or(Error::UnknownCall { call })?;
+            return Ok(IntentOutcome::Duplicate(Box::new(row)));
+        }
         let mut body = HeadBody::new(head, key);
-        let step = match self.beginning(intent)? {
-            Beginning::Plain => 0,
-            Beginning::Approved(row, step) => {
-                body.approval = Some(row.id);
-                self.redeem(*row)?;
-                step
-            }
-            Beginning::Duplicate(row) => return Ok(IntentOutcome::Duplicate(row)),
+        let step = if let Some(approval) = intent.approval {
+            let (row, step) = self.redeemable(approval, head.id, intent.decided)?;
+            body.approval = Some(row.id);
+            self.redeem(row)?;
+            step
+        } else if let Some(newest) = self.newest(head.id)? {
+            return Err(Error::Taken { call: head.id, state: newest.state });
+        } else {
+            0
         };
         self.append_head("intent", head, (step, State::Executing), &body)?;
         self.conn.execute(OPEN_CALL, values![head.id, self.author.process])?;
@@ -272,22 +265,6 @@ impl<'tx> Ledger<'tx> {
             self.end_approval(approval, &outcome)?;
         }
         self.end("recovered", call, &newest, &outcome)
-    }
-
-    fn beginning(&self, intent: &Intent) -> Result<Beginning, Error> {
-        let head = &intent.head;
-        if let Some(call) = self.earlier_use(head, intent.idempotency.as_ref())? {
-            let row = calls::call_with_result(self.conn, call)?.ok_or(Error::UnknownCall { call })?;
-            return Ok(Beginning::Duplicate(Box::new(row)));
-        }
-        if let Some(approval) = intent.approval {
-            let (row, step) = self.redeemable(approval, head.id, intent.decided)?;
-            return Ok(Beginning::Approved(Box::new(row), step));
-        }
-        match self.newest(head.id)? {
-            None => Ok(Beginning::Plain),
-            Some(newest) => Err(Error::Taken { call: head.id, state: newest.state }),
-        }
     }
 
     /// The other call that has used the key. A call that waited for a person meets its own key again.

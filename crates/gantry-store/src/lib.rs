@@ -93,9 +93,7 @@ impl Drop for Inner {
 /// Counters of the writer since the store was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stats {
-    /// Committed groups.
     pub commits: u64,
-    /// Ledger entries in them.
     pub entries: u64,
     /// Records that could not be written even at the second try.
     pub lost: u64,
@@ -166,28 +164,19 @@ impl Store {
         Ok((Self { inner: Arc::new(inner) }, recovery))
     }
 
-    /// This process, as the ledger names it.
-    #[must_use]
     pub fn process(&self) -> ProcessId {
         self.inner.process
     }
 
-    /// Whether a process that uses the data folder is alive.
-    #[must_use]
     pub fn is_alive(&self, process: ProcessId) -> bool {
         process == self.inner.process || membership::is_alive(&self.inner.locks, process)
     }
 
     /// Waits until everything that was accepted before is durable.
-    ///
-    /// # Errors
-    /// When the group that was under way could not be committed.
     pub async fn flush(&self) -> Result<(), Error> {
         self.write(OnCallerGone::Skip, |_| Ok(())).await
     }
 
-    /// The writer's counters.
-    #[must_use]
     pub fn stats(&self) -> Stats {
         let counters = &self.inner.counters;
         Stats {

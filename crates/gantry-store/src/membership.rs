@@ -89,7 +89,6 @@ pub(crate) fn dead(locks: &Path) -> Result<Vec<ProcessLock>, Error> {
     Ok(dead)
 }
 
-/// Whether any process has the data folder open.
 pub(crate) fn is_in_use(locks: &Path) -> Result<bool, Error> {
     Ok(with_lock_file(locks)?.into_iter().any(|process| is_alive(locks, process)))
 }

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How to open a store.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The database file; its folder also holds the locks of the processes that use it.

@@ -7,7 +7,6 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Semaphore;
 
-/// The pool of reading connections.
 #[derive(Debug, Clone)]
 pub(crate) struct Readers {
     path: Arc<PathBuf>,
@@ -31,7 +30,8 @@ impl Readers {
         let permit = Arc::clone(&self.permits).acquire_owned().await.ok().ok_or(Error::Closed)?;
         let pool = self.clone();
         let ran = tokio::task::spawn_blocking(move || {
-            let conn = match pool.lend() {
+            let idle = pool.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            let conn = match idle {
                 Some(conn) => conn,
                 None => Connection::open_reader(&pool.path)?,
             };
@@ -47,9 +47,5 @@ impl Readers {
     pub(crate) fn close(&self) {
         self.permits.close();
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
-    }
-
-    fn lend(&self) -> Option<Connection> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop()
     }
 }

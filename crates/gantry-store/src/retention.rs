@@ -48,7 +48,6 @@ pub(crate) fn before(at_us: i64, time: Duration) -> i64 {
     at_us.saturating_sub(i64::try_from(time.as_micros()).unwrap_or(i64::MAX))
 }
 
-/// The time, in microseconds of Unix time.
 pub(crate) fn now_us() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_micros()).unwrap_or(i64::MAX)

@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::ledger::Outcome;
-use crate::sql::{Connection, statements, values};
+use crate::sql::{Connection, Record as _, ToValue as _, record, statements};
 use gantry_core::State;
 use gantry_core::id::SessionId;
 use std::collections::HashMap;
@@ -36,6 +36,8 @@ struct Delta {
     cost_micros: i64,
 }
 
+record!(Delta: last_us, calls, failed, refused, unknown, latency_us, characters_in, characters_out, cost_micros);
+
 impl SessionTotals {
     /// The session was used at that time.
     pub(crate) fn touch(&mut self, session: SessionId, at: i64) {
@@ -63,19 +65,9 @@ impl SessionTotals {
     /// Adds the sums to the rows of the sessions; a session that was never opened has none, and is left out.
     pub(crate) fn write(self, conn: &Connection) -> Result<(), Error> {
         for (id, delta) in self.sessions {
-            let values = values![
-                delta.last_us,
-                delta.calls,
-                delta.failed,
-                delta.refused,
-                delta.unknown,
-                delta.latency_us,
-                delta.characters_in,
-                delta.characters_out,
-                delta.cost_micros,
-                id,
-            ];
-            conn.execute(ADD, values)?;
+            let mut values = delta.values();
+            values.push(id.value());
+            conn.execute(ADD, &values)?;
         }
         Ok(())
     }

@@ -55,10 +55,8 @@ list! {
 pub struct SessionKey {
     #[serde(skip)]
     pub project: Arc<str>,
-    /// The authenticated identity.
     #[serde(skip)]
     pub principal: Arc<str>,
-    /// The agent as which it acts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<Arc<str>>,
     /// The entry point: `cli`, `http`, `mcp`.
@@ -76,7 +74,6 @@ pub struct SessionRow {
     pub parent: Option<CallId>,
     /// When it began, in microseconds of Unix time.
     pub started_us: i64,
-    /// When it was last used.
     pub last_us: i64,
     pub ended_us: Option<i64>,
 }
@@ -105,7 +102,6 @@ pub struct Totals {
 
 record!(Totals: calls, failed, refused, unknown, latency_us, characters_in, characters_out, cost_micros);
 
-/// A session and its sums.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionSummary {
     pub session: SessionRow,
@@ -120,7 +116,6 @@ pub struct SessionFilter {
     pub project: Option<Arc<str>>,
     pub principal: Option<Arc<str>>,
     pub agent: Option<Arc<str>>,
-    /// Started by this call.
     pub parent: Option<CallId>,
     /// Started by a call of this session.
     pub below: Option<SessionId>,
@@ -141,7 +136,6 @@ impl Store {
         self.send(Message::Record(Record::CloseSession(id, at_us))).await
     }
 
-    /// The session with that id and its sums.
     pub async fn session(&self, id: SessionId) -> Result<Option<SessionSummary>, Error> {
         self.read_own_writes(move |conn| conn.first(BY_ID, values![id], SessionSummary::read)).await
     }
@@ -191,12 +185,10 @@ impl Ledger<'_> {
     }
 }
 
-/// Ends every session of a principal.
 pub(crate) fn end_of_principal(conn: &Connection, principal: &str, at_us: i64) -> Result<(), Error> {
     conn.execute(END_OF_PRINCIPAL, values![at_us, principal]).map(|_| ())
 }
 
-/// Whether there is a session of that principal.
 pub(crate) fn has_called(conn: &Connection, principal: &str) -> Result<bool, Error> {
     conn.first(HAS_CALLED, values![principal], single::<i64>).map(|found| found.is_some())
 }

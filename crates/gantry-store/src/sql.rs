@@ -20,20 +20,9 @@ use serde::de::DeserializeOwned;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// A registered statement.
+/// A statement; only [`statements!`] makes one.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Statement(&'static str);
-
-impl Statement {
-    /// For [`statements!`] alone.
-    pub(crate) const fn registered(sql: &'static str) -> Self {
-        Self(sql)
-    }
-
-    fn text(self) -> &'static str {
-        self.0
-    }
-}
+pub(crate) struct Statement(pub(crate) &'static str);
 
 /// A registered list: a `SELECT` that ends in a `WHERE` clause, the conditions that may follow, the order, and what comes
 /// after the limit.
@@ -54,7 +43,7 @@ pub(crate) struct Condition(pub(crate) &'static str);
 /// Names statements and registers them as the `STATEMENTS` of their file, which `sql::tests` lists.
 macro_rules! statements {
     ($($(#[$doc:meta])* $name:ident = $sql:expr;)+) => {
-        $($(#[$doc])* const $name: $crate::sql::Statement = $crate::sql::Statement::registered($sql);)+
+        $($(#[$doc])* const $name: $crate::sql::Statement = $crate::sql::Statement($sql);)+
         #[cfg(test)]
         pub(crate) const STATEMENTS: &[$crate::sql::Statement] = &[$($name),+];
     };
@@ -237,7 +226,6 @@ macro_rules! byte_types {
 
 byte_types!(ApprovalId, CallId, Digest, GrantId, KeyId, NodeId, ProcessId, SessionId);
 
-/// Reads a row of one column.
 pub(crate) fn single<T: Column>(row: &mut Row<'_>) -> Result<T, Error> {
     row.take()
 }
@@ -245,7 +233,6 @@ pub(crate) fn single<T: Column>(row: &mut Row<'_>) -> Result<T, Error> {
 /// Room for the body of a usual entry of the ledger, so that writing it does not grow the text several times.
 const USUAL_JSON_BYTES: usize = 1024;
 
-/// The text of a column that holds JSON.
 pub(crate) fn to_json(value: &impl Serialize) -> Result<String, Error> {
     let mut text = Vec::with_capacity(USUAL_JSON_BYTES);
     serde_json::to_writer(&mut text, value).map_err(Error::unexpected)?;

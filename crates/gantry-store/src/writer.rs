@@ -94,7 +94,6 @@ impl<T: Send, W: FnMut(&mut Ledger<'_>) -> Result<T, Error> + Send> Durable for 
     }
 }
 
-/// A message to the writer.
 pub(crate) enum Message {
     /// Answered when it is durable, and with it everything before it.
     Job(Box<dyn Durable>),
@@ -145,7 +144,6 @@ pub(crate) struct Counters {
     pub(crate) lost: AtomicU64,
 }
 
-/// The state of the writer's thread.
 pub(crate) struct Writer {
     conn: Connection,
     lock: ProcessLock,

@@ -206,7 +206,7 @@ impl UpstreamContext {
     pub(crate) async fn set_level(&self, session: SessionId, params: &str) -> Answer {
         let word = string_param(params, "level")?;
         let level = LogLevel::parse(&word).ok_or_else(|| {
-            let known = LogLevel::ALL.map(LogLevel::as_str).join(", ");
+            let known = LogLevel::ALL.iter().map(|level| level.as_str()).collect::<Vec<_>>().join(", ");
             ErrorObject::new(INVALID_PARAMS, format!("there is no level {word:?}; there are {known}"))
         })?;
         if self.subscriptions.set_level(session, level) {

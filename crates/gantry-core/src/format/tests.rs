@@ -3,8 +3,9 @@
 use super::*;
 use crate::names::Style;
 use crate::tool::{Annotations, ApprovalRule, Origin, Settings, ToolKind};
-use crate::toolset::{Candidate, Pool, Selection, SpawnContext};
+use crate::toolset::{Candidate, Pool, Selection, SpawnContext, Toolset};
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 fn candidate(tool: &str, style: Style, schema: Value) -> Candidate {
     Candidate {
@@ -31,8 +32,13 @@ fn toolset(candidates: Vec<Candidate>, aliases: &[(&str, &str)]) -> Toolset {
     Toolset::resolve(&Arc::new(Pool::build(candidates)), &selection, &SpawnContext::top(2)).0
 }
 
+/// The callable entries of a toolset as one JSON array.
+fn definitions(format: Format, set: &Toolset) -> String {
+    array(set.entries().filter_map(|entry| format.definition(&entry)))
+}
+
 fn shown(format: Format, set: &Toolset) -> Vec<Value> {
-    serde_json::from_str(&format.definitions(set)).unwrap()
+    serde_json::from_str(&definitions(format, set)).unwrap()
 }
 
 /// The parameters that models are shown for a schema.
@@ -56,7 +62,7 @@ fn srv_4_each_interface_has_its_shape() {
     assert_eq!(shown(Format::OpenAi, &set), [function("p__t", "Does it."), function("short", same)]);
     let tool = |name: &str, description: &str| json!({ "name": name, "description": description, "input_schema": schema });
     assert_eq!(shown(Format::Anthropic, &set), [tool("p__t", "Does it."), tool("short", same)]);
-    assert_eq!(Format::Mcp.definitions(&set), *set.definitions());
+    assert_eq!(definitions(Format::Mcp, &set), **set.definitions());
     assert_eq!(shown(Format::Mcp, &set).len(), 3, "MCP takes any name");
 }
 
@@ -119,7 +125,7 @@ fn srv_4_the_providers_numbers_stay_as_they_are_written() {
     let mut exact = candidate("t", Style::Prefixed, json!({ "type": "object" }));
     exact.spec.raw =
         Some(r#"{"name":"t","inputSchema":{"type":"object","properties":{"n":{"default":1.10}}}}"#.into());
-    let text = Format::OpenAi.definitions(&toolset(vec![exact], &[]));
+    let text = definitions(Format::OpenAi, &toolset(vec![exact], &[]));
     assert!(text.contains(r#""parameters":{"type":"object","properties":{"n":{"default":1.10}}}"#), "{text}");
 }
 
@@ -139,8 +145,8 @@ fn srv_4_a_long_description_goes_on_where_there_is_room() {
 
 #[test]
 fn every_format_has_a_word() {
-    for format in Format::ALL {
-        assert_eq!(Format::named(format.as_str()), Some(format));
+    for format in Format::ALL.iter().copied() {
+        assert_eq!(Format::parse(format.as_str()), Some(format));
     }
-    assert_eq!(Format::named("OpenAI"), None);
+    assert_eq!(Format::parse("OpenAI"), None);
 }

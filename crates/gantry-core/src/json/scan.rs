@@ -1,6 +1,6 @@
 //! The scanner: one loop over a JSON text, with a stack of the arrays and objects that are open.
 
-use super::{Canonical, Error, Object, write_string};
+use super::{Error, Object, write_string};
 use crate::limits::{JSON_DEPTH, JSON_SKIPPED_DEPTH};
 use crate::truncate::truncate;
 use std::borrow::Cow;
@@ -10,7 +10,7 @@ use std::ops::Range;
 const FEW_MEMBERS: usize = 8;
 
 #[derive(Default)]
-pub(super) struct Scanner<'a, 'p> {
+pub(super) struct Scanner<'a> {
     text: &'a str,
     at: usize,
     is_strict: bool,
@@ -18,14 +18,10 @@ pub(super) struct Scanner<'a, 'p> {
     pub(super) object_levels: usize,
     /// The elements of the outermost array, and how many there may be, if the caller wants them.
     pub(super) elements: Option<(Vec<&'a str>, usize)>,
-    /// The path of keys to the value whose canonical form is written.
-    pub(super) canonical_at: Option<&'p [&'p str]>,
-    /// How many keys of that path lead to the current position.
-    matched: usize,
-    /// The canonical text while the scanner is inside that value.
-    out: Option<String>,
-    is_sensitive: bool,
-    pub(super) canonical: Option<Canonical>,
+    /// The canonical text so far, if the caller wants it.
+    pub(super) out: Option<String>,
+    /// Whether some key of the canonical text names a secret.
+    pub(super) is_sensitive: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -49,7 +45,7 @@ struct Open<'a> {
     members: Vec<Member<'a>>,
 }
 
-impl<'a, 'p> Scanner<'a, 'p> {
+impl<'a> Scanner<'a> {
     pub(super) fn strict(text: &'a str) -> Self {
         Self { is_strict: true, ..Self::lenient(text) }
     }
@@ -60,14 +56,11 @@ impl<'a, 'p> Scanner<'a, 'p> {
 
     /// Scans the whole text. Returns the members if it is an object.
     pub(super) fn document(&mut self) -> Result<Option<Vec<Member<'a>>>, Error> {
-        self.start_canonical(0);
         let members = self.value()?;
-        self.end_canonical(0);
         self.white();
         if self.at == self.text.len() { Ok(members) } else { Err(self.syntax("text after the value")) }
     }
 
-    /// Scans a text that is one string.
     pub(super) fn only_string(&mut self) -> Result<Cow<'a, str>, Error> {
         if self.peek() != Some(b'"') {
             return Err(self.syntax("expected a string"));
@@ -156,7 +149,6 @@ impl<'a, 'p> Scanner<'a, 'p> {
                     member.object = ended.map(|members| Object { members });
                 }
             }
-            self.end_canonical(depth);
         } else if depth == 1
             && let Some((elements, limit)) = &mut self.elements
         {
@@ -168,7 +160,6 @@ impl<'a, 'p> Scanner<'a, 'p> {
         Ok(())
     }
 
-    /// Reads a key and the colon after it.
     fn key(&mut self, members: &mut Vec<Member<'a>>, depth: usize) -> Result<(), Error> {
         if self.peek() != Some(b'"') {
             return Err(self.syntax("expected a key in quotes"));
@@ -181,7 +172,6 @@ impl<'a, 'p> Scanner<'a, 'p> {
                 write_string(out, &key);
                 out.push(':');
             }
-            self.match_key(&key, depth);
             members.push(Member { key, value: "", object: None, written: start..start });
         } else {
             self.string()?;
@@ -231,33 +221,6 @@ impl<'a, 'p> Scanner<'a, 'p> {
             out.push_str(written.get(start - object.body..end - object.body).unwrap_or_default());
         }
         Ok(())
-    }
-
-    /// Follows the path to the value whose canonical form is wanted.
-    fn match_key(&mut self, key: &str, depth: usize) {
-        let Some(path) = self.canonical_at else { return };
-        if self.matched + 1 == depth && path.get(self.matched) == Some(&key) {
-            self.matched = depth;
-            self.start_canonical(depth);
-        }
-    }
-
-    fn start_canonical(&mut self, depth: usize) {
-        if self.canonical_at.is_some_and(|path| path.len() == depth) {
-            self.out = Some(String::with_capacity(self.text.len() - self.at));
-        }
-    }
-
-    /// Goes back on the path after the value of a member at this depth.
-    fn end_canonical(&mut self, depth: usize) {
-        if self.matched != depth {
-            return;
-        }
-        if self.canonical_at.is_some_and(|path| path.len() == depth) {
-            let sensitive = self.is_sensitive;
-            self.canonical = self.out.take().map(|text| Canonical { text, sensitive });
-        }
-        self.matched = depth.saturating_sub(1);
     }
 
     fn scalar(&mut self) -> Result<(), Error> {

@@ -1,13 +1,9 @@
 //! Whole numbers and times with a default and a bound. 0 stands for the default, never for "without limit".
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::{Schema, json_schema};
 use serde::de::{Deserialize, Deserializer, Error, Unexpected, Visitor};
-use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
-
-const NUMBER: &str = "a whole number";
-const MILLISECONDS: &str = "a whole number of milliseconds";
 
 /// A whole number of at most `MAX`; 0 is read as the default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -21,17 +17,6 @@ pub struct Millis<const DEFAULT: u64, const MAX: u64>(Duration);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Positive<const MAX: u64>(u64);
 
-impl<const DEFAULT: u64, const MAX: u64> Limit<DEFAULT, MAX> {
-    pub fn get(self) -> u64 {
-        self.0
-    }
-
-    /// The number as a size in memory.
-    pub fn size(self) -> usize {
-        usize::try_from(self.0).unwrap_or(usize::MAX)
-    }
-}
-
 impl<const DEFAULT: u64, const MAX: u64> Millis<DEFAULT, MAX> {
     pub fn get(self) -> Duration {
         self.0
@@ -43,16 +28,53 @@ impl<const DEFAULT: u64, const MAX: u64> Millis<DEFAULT, MAX> {
     }
 }
 
-impl<const MAX: u64> Positive<MAX> {
-    pub fn get(self) -> u64 {
-        self.0
-    }
+/// What numbers have in common: how they are read, and what they become. 0 is read as the default.
+macro_rules! number {
+    ($name:ident<$($parameter:ident),+>, $min:literal, $default:expr) => {
+        impl<$(const $parameter: u64),+> $name<$($parameter),+> {
+            pub fn get(self) -> u64 {
+                self.0
+            }
 
-    /// The number as a size in memory.
-    pub fn size(self) -> usize {
-        usize::try_from(self.0).unwrap_or(usize::MAX)
-    }
+            /// The number as a size in memory.
+            pub fn size(self) -> usize {
+                usize::try_from(self.0).unwrap_or(usize::MAX)
+            }
+        }
+
+        impl<$(const $parameter: u64),+> From<u64> for $name<$($parameter),+> {
+            fn from(number: u64) -> Self {
+                Self(number)
+            }
+        }
+
+        impl<$(const $parameter: u64),+> From<$name<$($parameter),+>> for u64 {
+            fn from(number: $name<$($parameter),+>) -> Self {
+                number.0
+            }
+        }
+
+        impl<$(const $parameter: u64),+> From<$name<$($parameter),+>> for usize {
+            fn from(number: $name<$($parameter),+>) -> Self {
+                number.size()
+            }
+        }
+
+        impl<'de, $(const $parameter: u64),+> Deserialize<'de> for $name<$($parameter),+> {
+            fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+                let number = bounded(input, "a whole number", $min, MAX)?;
+                Ok(Self(if number == 0 { $default } else { number }))
+            }
+        }
+
+        inline_schema!([$(const $parameter: u64),+] $name<$($parameter),+>, |_| schema($min, MAX, $default));
+    };
 }
+
+number!(Limit<DEFAULT, MAX>, 0, DEFAULT);
+number!(Positive<MAX>, 1, 0);
+
+inline_schema!([const DEFAULT: u64, const MAX: u64] Millis<DEFAULT, MAX>, |_| schema(0, MAX, DEFAULT));
 
 impl<const DEFAULT: u64, const MAX: u64> Default for Limit<DEFAULT, MAX> {
     fn default() -> Self {
@@ -60,15 +82,15 @@ impl<const DEFAULT: u64, const MAX: u64> Default for Limit<DEFAULT, MAX> {
     }
 }
 
-impl<const DEFAULT: u64, const MAX: u64> Default for Millis<DEFAULT, MAX> {
-    fn default() -> Self {
-        Self(Duration::from_millis(DEFAULT))
+impl<const DEFAULT: u64, const MAX: u64> From<Limit<DEFAULT, MAX>> for u32 {
+    fn from(limit: Limit<DEFAULT, MAX>) -> Self {
+        u32::try_from(limit.0).unwrap_or(u32::MAX)
     }
 }
 
-impl<const DEFAULT: u64, const MAX: u64> From<u64> for Limit<DEFAULT, MAX> {
-    fn from(number: u64) -> Self {
-        Self(number)
+impl<const DEFAULT: u64, const MAX: u64> Default for Millis<DEFAULT, MAX> {
+    fn default() -> Self {
+        Self(Duration::from_millis(DEFAULT))
     }
 }
 
@@ -90,93 +112,20 @@ impl<const DEFAULT: u64, const MAX: u64> From<Millis<DEFAULT, MAX>> for Option<D
     }
 }
 
-impl<const DEFAULT: u64, const MAX: u64> From<Limit<DEFAULT, MAX>> for usize {
-    fn from(limit: Limit<DEFAULT, MAX>) -> Self {
-        limit.size()
-    }
-}
-
-impl<const DEFAULT: u64, const MAX: u64> From<Limit<DEFAULT, MAX>> for u32 {
-    fn from(limit: Limit<DEFAULT, MAX>) -> Self {
-        u32::try_from(limit.0).unwrap_or(u32::MAX)
-    }
-}
-
-impl<const MAX: u64> From<Positive<MAX>> for usize {
-    fn from(number: Positive<MAX>) -> Self {
-        number.size()
-    }
-}
-
-impl<const MAX: u64> From<Positive<MAX>> for u64 {
-    fn from(number: Positive<MAX>) -> Self {
-        number.0
-    }
-}
-
-impl<const DEFAULT: u64, const MAX: u64> From<Limit<DEFAULT, MAX>> for u64 {
-    fn from(limit: Limit<DEFAULT, MAX>) -> Self {
-        limit.0
-    }
-}
-
-impl<const MAX: u64> From<u64> for Positive<MAX> {
-    fn from(number: u64) -> Self {
-        Self(number)
-    }
-}
-
-impl<'de, const DEFAULT: u64, const MAX: u64> Deserialize<'de> for Limit<DEFAULT, MAX> {
-    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
-        Ok(Self(bounded(input, NUMBER, 0, MAX)?).or_default())
-    }
-}
-
 impl<'de, const DEFAULT: u64, const MAX: u64> Deserialize<'de> for Millis<DEFAULT, MAX> {
     fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
-        let millis = Duration::from_millis(bounded(input, MILLISECONDS, 0, MAX)?);
+        let millis = Duration::from_millis(bounded(input, "a whole number of milliseconds", 0, MAX)?);
         Ok(Self(millis).some().map_or_else(Self::default, Self))
     }
 }
 
-impl<'de, const MAX: u64> Deserialize<'de> for Positive<MAX> {
-    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
-        bounded(input, NUMBER, 1, MAX).map(Self)
+fn schema(min: u64, max: u64, default: u64) -> Schema {
+    let mut schema = json_schema!({ "type": "integer", "minimum": min, "maximum": max });
+    if default > 0 {
+        schema.insert("default".to_owned(), default.into());
     }
+    schema
 }
-
-impl<const DEFAULT: u64, const MAX: u64> Limit<DEFAULT, MAX> {
-    fn or_default(self) -> Self {
-        if self.0 == 0 { Self::default() } else { self }
-    }
-}
-
-macro_rules! number_schema {
-    ($name:literal, $kind:ty, ($($parameter:tt)*), $min:expr, $max:expr, $default:expr) => {
-        impl<$($parameter)*> JsonSchema for $kind {
-            fn inline_schema() -> bool {
-                true
-            }
-
-            fn schema_name() -> Cow<'static, str> {
-                $name.into()
-            }
-
-            fn json_schema(_generator: &mut SchemaGenerator) -> Schema {
-                let default: Option<u64> = $default;
-                let mut schema = json_schema!({ "type": "integer", "minimum": $min, "maximum": $max });
-                if let Some(default) = default.filter(|default| *default > 0) {
-                    schema.insert("default".to_owned(), default.into());
-                }
-                schema
-            }
-        }
-    };
-}
-
-number_schema!("Limit", Limit<DEFAULT, MAX>, (const DEFAULT: u64, const MAX: u64), 0, MAX, Some(DEFAULT));
-number_schema!("Millis", Millis<DEFAULT, MAX>, (const DEFAULT: u64, const MAX: u64), 0, MAX, Some(DEFAULT));
-number_schema!("Positive", Positive<MAX>, (const MAX: u64), 1, MAX, None);
 
 fn bounded<'de, D: Deserializer<'de>>(
     input: D,

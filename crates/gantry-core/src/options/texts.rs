@@ -72,23 +72,13 @@ macro_rules! option_texts {
                 }
             }
 
-            impl schemars::JsonSchema for $name {
-                fn inline_schema() -> bool {
-                    true
+            $crate::inline_schema!($name, |_| {
+                let mut schema = schemars::json_schema!({ "type": "string", "title": $noun });
+                if stringify!($kind) == "secret" {
+                    schema.insert("writeOnly".to_owned(), true.into());
                 }
-
-                fn schema_name() -> std::borrow::Cow<'static, str> {
-                    stringify!($name).into()
-                }
-
-                fn json_schema(_generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-                    let mut schema = schemars::json_schema!({ "type": "string", "title": $noun });
-                    if stringify!($kind) == "secret" {
-                        schema.insert("writeOnly".to_owned(), true.into());
-                    }
-                    schema
-                }
-            }
+                schema
+            });
         )+
     };
 }
@@ -133,9 +123,6 @@ pub(crate) fn is_tool(text: &str) -> bool {
 }
 
 /// Reads a text that keeps a rule.
-///
-/// # Errors
-/// The value is no text, or breaks the rule.
 pub fn read_text<'de, D: Deserializer<'de>>(
     input: D,
     noun: &'static str,

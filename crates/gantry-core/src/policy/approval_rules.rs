@@ -28,9 +28,6 @@ pub enum ToolRule {
 
 impl ToolRule {
     /// Reads `always`, `never`, or a CEL expression over the call.
-    ///
-    /// # Errors
-    /// It is neither word and no expression.
     pub fn parse(text: &str) -> Result<Self, RuleError> {
         match text {
             "always" => Ok(Self::Always),
@@ -211,7 +208,6 @@ impl ApprovalRules {
         first(&self.approvers, tool).map_or(&[], Vec::as_slice)
     }
 
-    /// The estimated cost of a call of the tool.
     pub fn cost(&self, tool: &Tool) -> u64 {
         first(&self.costs, tool).copied().unwrap_or(0)
     }
@@ -240,7 +236,6 @@ impl ApprovalRules {
             .then(|| format!("{} is marked as {}", tool.name, tool.effect.as_str()))
     }
 
-    /// Whether the tool's own rule is waived.
     pub fn waives_tool_rule(&self, tool: &Tool) -> bool {
         matches!(self.rule(tool), Some(ToolRule::Never))
     }

@@ -8,7 +8,6 @@ use cel::{Context, Program};
 use serde::Serialize;
 use serde_json::Value;
 
-/// The variables of an expression.
 const VARIABLES: [&str; 6] = ["args", "tool", "agent", "principal", "project", "role"];
 
 /// A compiled expression.
@@ -45,12 +44,10 @@ impl Condition {
         Ok(Self { program, text: text.into() })
     }
 
-    /// The expression as it is written.
     pub(super) fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether the expression uses this variable.
     pub(super) fn uses(&self, variable: &str) -> bool {
         self.program.references().has_variable(variable)
     }
@@ -60,7 +57,15 @@ impl Condition {
         let mut context = Context::default();
         add(&mut context, "args", arguments)?;
         if let Some((caller, tool)) = call {
-            add(&mut context, "tool", tool_facts(tool))?;
+            let facts = ToolFacts {
+                name: &tool.name,
+                provider: &tool.key.provider,
+                namespace: &tool.namespace,
+                original: &tool.key.tool,
+                kind: tool.kind.as_str(),
+                effect: tool.effect.as_str(),
+            };
+            add(&mut context, "tool", facts)?;
             add(&mut context, "agent", caller.agent_name())?;
             add(&mut context, "principal", &*caller.principal)?;
             add(&mut context, "project", &*caller.project)?;
@@ -81,17 +86,6 @@ impl Condition {
 
 fn add(context: &mut Context<'_, '_>, name: &str, value: impl Serialize) -> Result<(), String> {
     context.add_variable(name, value).map_err(|error| error.to_string())
-}
-
-fn tool_facts(tool: &Tool) -> ToolFacts<'_> {
-    ToolFacts {
-        name: &tool.name,
-        provider: &tool.key.provider,
-        namespace: &tool.namespace,
-        original: &tool.key.tool,
-        kind: tool.kind.as_str(),
-        effect: tool.effect.as_str(),
-    }
 }
 
 fn one_line(error: &impl std::fmt::Display) -> String {

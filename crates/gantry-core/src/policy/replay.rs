@@ -73,7 +73,6 @@ impl RecordedCall {
     }
 }
 
-/// The outcome that the policies would have for a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReplayOutcome {
     Runs,
@@ -84,7 +83,6 @@ pub enum ReplayOutcome {
     Unknown(Unknown),
 }
 
-/// Evaluates the policies on a recorded call.
 pub fn replay(policies: &Policies, call: &RecordedCall) -> ReplayOutcome {
     let arguments = call.arguments.as_ref().map_or(Arguments::Redacted, Arguments::Known);
     let facts = Facts { tool: &call.tool, caller: Some((&call.caller, call.knows_role)), arguments };

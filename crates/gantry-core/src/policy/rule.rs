@@ -2,10 +2,10 @@
 
 use super::condition::Condition;
 use crate::digest::Digest;
-use crate::options::{Approver, Name, NotEmpty, OneOrMore, read_as};
+use crate::options::{Approver, Name, NotEmpty, OneOrMore, read_as, read_some};
 use crate::pattern::{self, Pattern};
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ pub struct RuleSpec {
     pub tools: Vec<String>,
     /// A condition in CEL over `args`, the arguments of the call, and `tool`, `agent`, `principal`, `project`, `role`. Without
     /// it the rule always applies.
-    #[serde(default, deserialize_with = "some_text")]
+    #[serde(default, deserialize_with = "read_some::<NotEmpty, _, _>")]
     #[schemars(with = "Option<NotEmpty>")]
     pub when: Option<String>,
     /// Refuse the call, or ask an approver.
@@ -75,10 +75,6 @@ impl Examples {
         let lists = [("deny", &self.deny), ("ask", &self.ask), ("pass", &self.pass)];
         lists.into_iter().flat_map(|(word, list)| list.iter().enumerate().map(move |(n, it)| (word, n, it)))
     }
-}
-
-fn some_text<'de, D: Deserializer<'de>>(input: D) -> Result<Option<String>, D::Error> {
-    NotEmpty::deserialize(input).map(|text| Some(text.into()))
 }
 
 /// Why a policy cannot be loaded.
@@ -123,7 +119,6 @@ pub struct CheckedExample {
     pub key: String,
     /// The word for what is expected: `deny`, `ask` or `pass`.
     pub expected: &'static str,
-    /// The arguments.
     pub example: Value,
     /// Whether the policy applies, or why that cannot be evaluated.
     pub found: Result<bool, String>,
@@ -143,9 +138,6 @@ impl CheckedExample {
 
 impl RuleSpec {
     /// Checks the policy against each of its examples.
-    ///
-    /// # Errors
-    /// A pattern or the condition is unusable.
     pub fn check(&self) -> Result<Vec<CheckedExample>, RuleError> {
         let rule = Rule::without_examples(self)?;
         Ok(rule.checked(self).collect())
@@ -176,7 +168,6 @@ impl RuleSpec {
     }
 }
 
-/// A compiled policy.
 #[derive(Debug)]
 pub(super) struct Rule {
     pub(super) name: String,

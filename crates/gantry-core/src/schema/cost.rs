@@ -29,9 +29,6 @@ pub(super) const NAMED: [&str; 6] =
 const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
 
 /// Checks the size of a schema, and returns what it takes to count the cost of values.
-///
-/// # Errors
-/// The schema leaves the document or could cost too much.
 pub(super) fn check(schema: &Value) -> Result<Graph, Error> {
     let is_draft_4 =
         schema.get("$schema").and_then(Value::as_str).is_some_and(|dialect| dialect.contains("draft-04"));

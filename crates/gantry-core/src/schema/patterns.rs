@@ -12,7 +12,6 @@ use std::collections::HashMap;
 const PATTERN_BYTES: usize = 2 * 1024;
 const PATTERNS_BYTES: usize = 32 * 1024;
 
-/// The patterns of one schema.
 #[derive(Debug)]
 pub(super) struct Patterns {
     /// Limit: different patterns that are enforced.
@@ -71,7 +70,6 @@ impl Patterns {
         self.tried.len()
     }
 
-    /// Why a pattern is not enforced.
     fn fault(&mut self, pattern: &str) -> Option<&'static str> {
         if let Some(known) = self.tried.get(pattern) {
             return *known;

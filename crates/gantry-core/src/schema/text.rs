@@ -18,19 +18,15 @@ pub struct SchemaText {
 impl SchemaText {
     /// A schema whose author (the OpenAPI importer) knows that it compiles, patterns aside. It is compiled on first
     /// use.
-    #[must_use]
     pub fn trusted(text: Arc<str>) -> Self {
         Self { text, trusted: true }
     }
 
-    /// The text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
     /// The schema as a value, which is made for every question.
-    #[must_use]
     pub fn value(&self) -> Value {
         // It was written by the same library; what cannot be read all the same is no schema, and refused as that.
         serde_json::from_str(&self.text).unwrap_or_default()

@@ -10,12 +10,10 @@ use std::sync::Arc;
 pub struct Entry<'a> {
     pub name: &'a str,
     pub tool: &'a Arc<Tool>,
-    /// Whether the name is an alias.
     pub alias: bool,
 }
 
 impl<'a> Entry<'a> {
-    /// Whether it can be called.
     pub fn is_ready(&self) -> bool {
         self.tool.quarantined().is_none()
     }

@@ -103,12 +103,10 @@ enum Matched {
     Provider,
 }
 
-/// The matches of a list of patterns.
 #[derive(Debug)]
 pub(super) struct PatternMatches {
     /// For each tool of the pool the first entry that matches it.
     by: Vec<Option<usize>>,
-    /// For each entry.
     matched: Vec<Matched>,
 }
 

@@ -79,22 +79,9 @@ impl<'de> Deserialize<'de> for ToolSelector {
     }
 }
 
-impl JsonSchema for ToolSelector {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "ToolSelector".into()
-    }
-
-    fn json_schema(_generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "type": "string", "title": SELECTOR })
-    }
-}
+inline_schema!(ToolSelector, |_| schemars::json_schema!({ "type": "string", "title": SELECTOR }));
 
 impl ToolSelector {
-    /// The entry as text.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Tools(pattern) | Self::ProviderOrTools(pattern) => pattern.as_str(),
@@ -124,7 +111,6 @@ impl fmt::Display for ToolSelector {
 }
 
 impl Selection {
-    /// All tools.
     pub fn everything() -> Self {
         Self::of([Pattern::everything()])
     }

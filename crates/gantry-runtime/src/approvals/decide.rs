@@ -16,12 +16,9 @@ use std::sync::Arc;
 /// Bytes of a reason that a person gives.
 const REASON_BYTES: usize = 4096;
 
-/// A person that wants to decide.
 #[derive(Debug, Clone)]
 pub struct Decider {
-    /// The name under which the decision is recorded.
     pub name: Arc<str>,
-    /// What they may do.
     pub role: Role,
     /// Whether they may decide about calls under their own name: they are the person whose data folder this is.
     pub owner: bool,
@@ -33,12 +30,9 @@ pub struct Decider {
     pub via: Arc<str>,
 }
 
-/// What they decide.
 #[derive(Debug, Clone, Default)]
 pub struct DecisionInput {
-    /// Yes or no.
     pub approved: bool,
-    /// The arguments to run it with instead.
     pub modified_args: Option<Arc<str>>,
     /// Why, in words that the caller reads.
     pub reason: Option<String>,
@@ -46,25 +40,20 @@ pub struct DecisionInput {
     pub scope: Scope,
 }
 
-/// Why nothing was decided.
 #[derive(Debug, thiserror::Error)]
 pub enum DecisionError {
-    /// There is no such approval, or they may not know of it.
     #[error("there is no approval {0}")]
     Unknown(ApprovalId),
-    /// They may not.
     #[error("{0}")]
     Forbidden(String),
     /// It has been decided, or has ended; this is how it stands.
     #[error("{id} is {state} already; what was decided first stands", id = .0.id, state = .0.state)]
     Decided(Box<ApprovalRow>),
-    /// It is too late.
     #[error("{} has expired: no approver decided in time", .0.id)]
     Expired(Box<ApprovalRow>),
     /// What they said cannot be: arguments that do not fit, or that a policy denies.
     #[error("{}", .0.message)]
     Invalid(ToolError),
-    /// The store failed; nothing was decided.
     #[error("the decision could not be recorded: {0}")]
     Store(#[from] gantry_store::Error),
 }
@@ -74,7 +63,6 @@ type EndResult = Result<Result<Box<ApprovalRow>, Box<ApprovalRow>>, gantry_store
 
 impl Decider {
     /// Whether they may know of an approval.
-    #[must_use]
     pub fn sees(&self, row: &ApprovalRow) -> bool {
         let project = self.projects.as_ref().is_none_or(|projects| projects.contains(&row.project));
         let spelled = format!("{}__{}", row.details.provider, row.details.tool);
@@ -159,7 +147,6 @@ impl Services {
         Ok(*row)
     }
 
-    /// Puts on record that a decision does not count.
     pub(crate) async fn record_decision_error(
         &self,
         id: ApprovalId,
@@ -241,14 +228,12 @@ impl Services {
         row.process == self.store.process() || !self.store.is_alive(row.process)
     }
 
-    /// Ends an approval that was not decided in time.
     pub(super) async fn expire(&self, row: &ApprovalRow) -> EndResult {
         let waited = row.deadline_us.unwrap_or(row.created_us).saturating_sub(row.created_us);
         let message = format!("no approver decided within {}; nothing was run", span(waited));
         self.end_undecided(row, State::RejectedByTimeout, &message).await
     }
 
-    /// Ends an approval without a decision.
     async fn end_undecided(&self, row: &ApprovalRow, to: State, message: &str) -> EndResult {
         let (message, at_us) = (Some(message.into()), clock::steady_us());
         let step = Transition { to, decision: None, deadline_us: None, message, at_us };
@@ -264,9 +249,6 @@ impl Services {
 
     /// Withdraws a call that waits; with `own`, only if it is one of that principal's. Returns whether it waited. A caller
     /// that withdraws its own call knows what became of it: the same call again is a new one.
-    ///
-    /// # Errors
-    /// The store failed.
     pub async fn withdraw(
         &self,
         call: CallId,

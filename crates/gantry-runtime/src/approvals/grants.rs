@@ -50,7 +50,6 @@ pub(super) fn grant(row: &ApprovalRow, decision: &DecisionRow) -> Option<GrantRo
     })
 }
 
-/// Why a decision could not be recorded.
 pub(super) fn not_recorded(error: gantry_store::Error) -> DecisionError {
     if matches!(error, gantry_store::Error::TooManyGrants { .. }) {
         let message = format!("{error}, or decide `once`; nothing was decided");

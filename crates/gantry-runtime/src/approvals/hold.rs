@@ -171,7 +171,6 @@ pub(crate) fn describe_held(row: &ApprovalRow) -> PendingApproval {
     }
 }
 
-/// The refusal of a call that could not be held.
 pub(crate) fn refused(error: &gantry_store::Error) -> Refusal {
     if matches!(error, gantry_store::Error::TooManyHeld { .. }) {
         let message = format!("{error}. Nothing was run; try again when some are decided.");

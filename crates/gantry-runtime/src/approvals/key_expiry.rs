@@ -24,10 +24,7 @@ impl Services {
         })
     }
 
-    /// Ends every held call of this principal, if their key has ended. Returns how many did.
-    ///
-    /// # Errors
-    /// The store failed; some may have ended.
+    /// Ends every held call of this principal, if their key has ended. Returns how many did. If it fails, some may have.
     pub async fn withdraw_ended(&self, principal: &Arc<str>) -> Result<usize, Error> {
         let Some(why) = self.key_ended(principal).await? else { return Ok(0) };
         let principal = Some(Arc::clone(principal));

@@ -45,9 +45,6 @@ impl Runtime {
     }
 
     /// How a call that is held, or was, stands for the caller that made it; nothing for other callers.
-    ///
-    /// # Errors
-    /// The store failed.
     pub async fn held(&self, session: &Arc<Session>, call: CallId) -> Result<Option<Reply>, Refusal> {
         let row = self.store.approval_of(call).await.map_err(|error| unreadable(&error))?;
         let caller = session.caller();
@@ -69,9 +66,6 @@ impl Runtime {
     }
 
     /// Withdraws a held call of this caller, or stops it if it runs.
-    ///
-    /// # Errors
-    /// The store failed.
     pub async fn withdraw(&self, session: &Session, call: CallId, why: &str) -> Result<(), Refusal> {
         let own = Some(&*session.caller().principal);
         let withdrawn = self.services.withdraw(call, own, why).await.map_err(|error| unreadable(&error))?;
@@ -91,7 +85,6 @@ impl Runtime {
     }
 
     /// How held calls reach a person.
-    #[must_use]
     pub fn delivery(&self) -> Delivery {
         self.snapshot().options.approvals.delivery
     }

@@ -16,11 +16,8 @@ const SHOWN_BYTES: usize = 4096;
 /// How the person behind a waiting caller is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DeliveryMethod {
-    /// The person opens an address.
     Url,
-    /// The person fills in a form.
     Form,
-    /// The call is held open.
     Hold,
 }
 
@@ -38,7 +35,7 @@ pub(super) fn delivery_method(
     let url = page.is_some() && can("url");
     // A person whose decision would not count is not asked.
     let may_form = cx.decider.as_ref().is_some_and(|person| person.may_approve(row)) && can("form");
-    let form = may_form && is_shown_whole(row);
+    let form = may_form && escape_invisible(&row.details.arguments).len() <= SHOWN_BYTES;
     let (by_url, by_form) = match options.delivery {
         // A client that knows tasks has been given one before it came to this.
         Delivery::Auto | Delivery::Tasks => (url, form),
@@ -59,6 +56,8 @@ pub(super) fn question(
     method: DeliveryMethod,
     page: Option<&str>,
 ) -> Option<ClientRequest> {
+    let scopes: &[&str] =
+        if row.details.own_session { &["once", "session", "always"] } else { &["once", "always"] };
     let params = match method {
         DeliveryMethod::Hold => return None,
         DeliveryMethod::Url => json!({
@@ -75,7 +74,7 @@ pub(super) fn question(
                 "properties": {
                     "decision": { "type": "string", "title": "Decision", "enum": ["approve", "deny"] },
                     "scope": {
-                        "type": "string", "title": "For how long", "enum": scopes(row),
+                        "type": "string", "title": "For how long", "enum": scopes,
                         "default": "once"
                     },
                     "reason": { "type": "string", "title": "Reason, which the agent reads" }
@@ -88,16 +87,6 @@ pub(super) fn question(
     Some(ClientRequest { key, method: "elicitation/create".into(), params })
 }
 
-fn scopes(row: &ApprovalRow) -> &'static [&'static str] {
-    if row.details.own_session { &["once", "session", "always"] } else { &["once", "always"] }
-}
-
-/// Whether a question shows all of the arguments.
-fn is_shown_whole(row: &ApprovalRow) -> bool {
-    escape_invisible(&row.details.arguments).len() <= SHOWN_BYTES
-}
-
-/// What is asked, in words.
 fn message(row: &ApprovalRow) -> String {
     let who = match row.details.agent_path.as_slice() {
         [] => "A client".to_owned(),

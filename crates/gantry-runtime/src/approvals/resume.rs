@@ -21,9 +21,6 @@ type Place = (Arc<Runtime>, PipelineContext, Revived);
 
 impl Projects {
     /// Decides about a held call, and sees to it that it goes on.
-    ///
-    /// # Errors
-    /// Nothing was decided, for this reason.
     pub async fn decide(
         self: &Arc<Self>,
         id: ApprovalId,

@@ -110,7 +110,8 @@ impl Home {
     ) -> Self {
         let database = gantry_store::Options::new(folder.path().join("gantry.db"));
         let (store, recovery) = Store::open(database).unwrap();
-        let one = queue::Options::new("one", 1, 8);
+        let scope = queue::QueueScope::Node;
+        let one = queue::Options { name: "one".into(), concurrent: 1, max_waiting: 8, scope };
         let services = Services::new(
             store,
             &recovery,

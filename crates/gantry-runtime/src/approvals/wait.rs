@@ -26,13 +26,11 @@ const SILENT: Duration = Duration::from_secs(45);
 /// How often a client is sent progress while its call waits.
 const PROGRESS: Duration = Duration::from_secs(5);
 
-/// What ended the waiting.
 enum Ended {
     /// The call is over, or another approval has taken the place of the one that it waited for.
     Over(Arc<ApprovalRow>),
     /// The caller has waited long enough, or Gantry, or this part of it, stops. The call waits on.
     Left,
-    /// The caller has withdrawn the call.
     Withdrawn,
 }
 
@@ -119,7 +117,6 @@ impl Runtime {
         ended
     }
 
-    /// The caller does not want the call any more.
     async fn withdraw_waiting(
         &self,
         mut waiter: Waiter,
@@ -221,7 +218,6 @@ fn wait_limit(
     Some(options.hold.get() + due.map_or(Duration::ZERO, Duration::from_micros))
 }
 
-/// Tells the client that its call still waits.
 fn send_progress(cx: &PipelineContext, row: &ApprovalRow, count: &mut u32) {
     *count = count.saturating_add(1);
     // Small steps, so that the tool itself can still report more than this.

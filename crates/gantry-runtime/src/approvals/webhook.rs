@@ -31,7 +31,6 @@ const POLL: Duration = Duration::from_secs(2);
 /// Approvals about which messages are sent or wait to be tried again. While there are so many, no others are begun.
 const LIMIT: usize = 10_000;
 
-/// Approvals that are listed at once.
 const PAGE: u32 = 256;
 
 /// How many seconds a message waits before each try, and before all further tries.
@@ -67,7 +66,6 @@ pub(crate) async fn run(projects: Weak<Projects>, stop: CancellationToken) {
     }
 }
 
-/// What the task of one webhook works with.
 struct Delivery {
     project: Arc<str>,
     target: Arc<Target>,

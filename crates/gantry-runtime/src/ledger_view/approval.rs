@@ -174,8 +174,6 @@ impl Approval {
         }
     }
 
-    /// As JSON text.
-    #[must_use]
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }

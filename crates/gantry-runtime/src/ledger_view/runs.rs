@@ -179,11 +179,8 @@ pub struct OperationResponse {
 /// A run with its calls, oldest first, and the runs that these started.
 #[derive(Debug)]
 pub struct Branch {
-    /// The run.
     pub summary: SessionSummary,
-    /// Its calls.
     pub calls: Vec<CallRow>,
-    /// Whether there is more than is shown.
     pub truncated: bool,
     /// The runs below it, oldest first.
     pub below: Vec<Branch>,

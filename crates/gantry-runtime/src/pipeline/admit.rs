@@ -41,7 +41,6 @@ pub(super) fn eviction_suffix(cx: &PipelineContext) -> String {
     cx.session.eviction_reason().map_or_else(String::new, |why| format!(": {why}"))
 }
 
-/// Ends at the deadline, if there is one.
 pub(crate) async fn sleep_until_opt(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => tokio::time::sleep_until(deadline.into()).await,

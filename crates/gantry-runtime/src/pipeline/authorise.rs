@@ -6,12 +6,10 @@ use gantry_core::policy::{self, Evaluated, Preflight};
 use gantry_core::tool::ApprovalRule;
 use gantry_core::{ResolvedCall, Verdict};
 
-/// The policies and the schema.
 pub(super) fn judge(scope: &CallScope<'_>, call: ResolvedCall) -> Result<Evaluated, Refusal> {
     policy::judge(&scope.snapshot.options.policies, scope.cx.caller(), call)
 }
 
-/// The tool's own rule, and the verdict.
 pub(super) async fn verdict(scope: &CallScope<'_>, judged: Evaluated) -> Verdict {
     let CallScope { snapshot, cx, .. } = scope;
     match approval_rule(scope, judged.call()).await {

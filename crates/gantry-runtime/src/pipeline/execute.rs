@@ -57,7 +57,6 @@ fn is_harmless(fault: &CallFailure, permit: &Permit) -> bool {
     (unsent && fault.effect == EffectState::None) || (idempotent && (lost || unsent))
 }
 
-/// Runs the call once.
 async fn run_once(scope: &CallScope<'_>, permit: &Permit) -> Result<RawOutput, CallError> {
     let (CallScope { rt, snapshot, cx, .. }, tool) = (scope, permit.tool());
     let provider = rt.provider(snapshot, &tool.key.provider)?;
@@ -88,7 +87,6 @@ async fn run_once(scope: &CallScope<'_>, permit: &Permit) -> Result<RawOutput, C
     Ok(result?)
 }
 
-/// The context as the provider sees it.
 fn provider_context(
     cx: &PipelineContext,
     tool: &Tool,

@@ -44,13 +44,11 @@ pub(super) enum Stage {
     Held(Arc<ApprovalRow>),
     /// It is given the answer of this earlier call.
     Repeats(CallId),
-    /// Its intent is durable.
     Intended,
     /// Another process turned out to run it, and records it.
     ClaimedElsewhere,
 }
 
-/// A call's entry while the call runs.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) head: CallHead,
@@ -67,7 +65,6 @@ pub(super) struct Entry {
     stage: OnceLock<Stage>,
     /// The approval under which it goes on.
     resumed: Option<Arc<Resumed>>,
-    /// How often its execution was tried.
     attempts: AtomicU32,
 }
 
@@ -114,7 +111,6 @@ pub(super) fn open(cx: &PipelineContext, request: &CallRequest) -> Entry {
 }
 
 impl Entry {
-    /// Notes which tool is meant.
     pub(super) fn resolved(&mut self, call: &ResolvedCall) {
         let tool = call.tool();
         self.head.tool = CalledTool {
@@ -152,7 +148,6 @@ impl Entry {
         self.stage.set(stage).ok(); // Set once: the ways exclude each other.
     }
 
-    /// The approval that the call waits for.
     fn approval(&self) -> Option<&Arc<ApprovalRow>> {
         if let Some(Stage::Held(row)) = self.stage.get() { Some(row) } else { None }
     }
@@ -168,7 +163,6 @@ impl OnRecord<'_> {
         self.0.deadline
     }
 
-    /// Counts an attempt to execute the call.
     pub(super) fn count_attempt(&self) {
         self.0.attempts.fetch_add(1, Ordering::Relaxed);
     }
@@ -231,7 +225,6 @@ pub(super) fn catch_panic(
     })
 }
 
-/// Closes the entry and emits the event.
 pub(super) async fn close(
     rt: &Runtime,
     cx: &PipelineContext,

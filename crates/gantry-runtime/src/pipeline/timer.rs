@@ -43,7 +43,6 @@ impl PausableTimer {
 pub struct TimerChain(Arc<[Arc<PausableTimer>]>);
 
 impl TimerChain {
-    /// These and one more.
     pub(crate) fn with(&self, watch: &Arc<PausableTimer>) -> Self {
         Self(self.0.iter().chain([watch]).cloned().collect())
     }
@@ -54,7 +53,6 @@ impl TimerChain {
     }
 }
 
-/// The timer is paused until this is dropped.
 #[derive(Debug)]
 pub(crate) struct PauseGuard(Arc<PausableTimer>);
 

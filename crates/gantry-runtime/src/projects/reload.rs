@@ -31,9 +31,6 @@ pub struct Plans {
 /// Reads the configuration, which is the program's. What was read only counts as known once `keep` was called.
 pub trait Load: Send + Sync + fmt::Debug {
     /// Reads it anew; nothing if it is as it was. Blocks.
-    ///
-    /// # Errors
-    /// It cannot be used, for these reasons.
     fn load(&self) -> Result<Option<Plans>, String>;
 
     /// What was read last holds now.
@@ -51,9 +48,6 @@ pub struct Reloaded {
 impl Projects {
     /// Reads the configuration and applies what has changed, to its end also if its caller is gone. A configuration that
     /// cannot be used changes nothing.
-    ///
-    /// # Errors
-    /// Why it cannot be used.
     pub async fn reload(self: &Arc<Self>) -> Result<Reloaded, Arc<str>> {
         let this = Arc::clone(self);
         let reload = task::spawn("reload", async move { this.reload_for(None).await });

@@ -4,7 +4,6 @@ use super::{Project, Projects};
 use crate::options::{Plan, ServerPlan};
 use crate::runtime::Runtime;
 use futures_util::future::join_all;
-use gantry_core::toolset::Selection;
 use gantry_provider::{ProviderStatus, task};
 use std::collections::BTreeMap;
 use std::sync::{Arc, MutexGuard, PoisonError};
@@ -13,15 +12,11 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 const MAX_ADDED: usize = 1000;
 
 impl Projects {
-    /// How the MCP servers of a project, or of all, are doing.
-    #[must_use]
     pub fn servers(&self, project: Option<&str>) -> Vec<ProviderStatus> {
         let runtimes = self.selected(project).into_iter().flat_map(|project| project.runtimes());
         runtimes.flat_map(|runtime| runtime.servers()).collect()
     }
 
-    /// How the APIs of a project, or of all, are doing.
-    #[must_use]
     pub fn apis(&self, project: Option<&str>) -> Vec<ProviderStatus> {
         let runtimes = self.selected(project).into_iter().flat_map(|project| project.runtimes());
         runtimes.flat_map(|runtime| runtime.apis()).collect()
@@ -63,7 +58,6 @@ impl Projects {
     }
 
     /// The runtime of a project that has this server, or else the one of callers that name no agent.
-    #[must_use]
     pub fn with_server(&self, project: &str, server: Option<&str>) -> Option<Arc<Runtime>> {
         let runtimes = self.projects.load().get(project)?.runtimes();
         let has = |runtime: &&Arc<Runtime>| {
@@ -139,7 +133,10 @@ impl Project {
         if let Some(agent) = agent {
             // An agent that is not there has nothing.
             let agent = options.agents.get(agent);
-            options.servers.retain(|server| agent.is_some_and(|agent| may_use(&agent.selection, server)));
+            options.servers.retain(|server| {
+                let (id, is_prefixed) = (server.id(), server.config.is_prefixed());
+                agent.is_some_and(|agent| agent.selection.may_need(id, id, is_prefixed))
+            });
         }
         plan
     }
@@ -152,8 +149,4 @@ impl Project {
         overlay.retain(|id, added| added.is_none() || has(&former, id) || !has(plan, id));
         overlay
     }
-}
-
-fn may_use(selection: &Selection, server: &ServerPlan) -> bool {
-    selection.may_need(server.id(), server.id(), server.config.is_prefixed())
 }

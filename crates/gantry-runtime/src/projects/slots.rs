@@ -6,7 +6,6 @@ use crate::runtime::Runtime;
 use gantry_core::error::{ErrorCode, Refusal};
 use std::sync::Arc;
 
-/// The slot of the active agent.
 #[derive(Debug, Default)]
 pub(super) enum ActiveSlot {
     /// No agent is active: all callers are in the shared runtime.
@@ -20,7 +19,6 @@ pub(super) enum ActiveSlot {
     Failed { agent: Arc<str>, reason: Arc<str> },
 }
 
-/// Both slots.
 #[derive(Debug, Default)]
 pub(super) struct Slots {
     pub(super) active: ActiveSlot,
@@ -55,7 +53,6 @@ impl Slots {
         matches!(&self.active, ActiveSlot::Switching { to } if agent.is_none() || to.as_deref() == agent)
     }
 
-    /// Whether the project is switching agents.
     pub(super) fn is_switching(&self) -> bool {
         matches!(self.active, ActiveSlot::Switching { .. })
     }
@@ -70,7 +67,6 @@ impl Slots {
         }
     }
 
-    /// All runtimes that are ready.
     pub(super) fn runtimes(&self) -> Vec<Arc<Runtime>> {
         let active = match &self.active {
             ActiveSlot::Ready(runtime) => Some(runtime),

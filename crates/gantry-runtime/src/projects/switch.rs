@@ -1,7 +1,7 @@
 //! Switching a project to another agent: wait for running calls, tear down, load, build. Each step is an event.
 
 use super::slots::ActiveSlot;
-use super::{DRAIN, Project, Projects, active};
+use super::{DRAIN, Project, Projects, STOP, active};
 use crate::event::EventKind;
 use crate::runtime::{Error, Relocation, Runtime, unknown_agent};
 use crate::services::InFlightCall;
@@ -17,10 +17,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-
-/// How long canceled calls may take to end.
-const STOP: Duration = Duration::from_secs(2);
+use std::time::Instant;
 
 /// Stands for no agent where one is named.
 const NO_AGENT: &str = "(none)";
@@ -130,7 +127,6 @@ impl Project {
         Ok((runtime, cut_off))
     }
 
-    /// The agent of this name.
     pub(super) fn configured(&self, name: &str) -> Result<Arc<str>, Refusal> {
         let plan = self.plan.load();
         let known = plan.options.agents.get_key_value(name).map(|(name, _)| Arc::clone(name));
@@ -210,7 +206,6 @@ impl Project {
         Ok(runtime)
     }
 
-    /// Remembers the active agent for the next start.
     async fn remember(&self, agent: Option<&Arc<str>>) {
         let (data, agent) = (self.plan.load().options.data.clone(), agent.cloned());
         let written = tokio::task::spawn_blocking(move || active::write(&data, agent.as_ref())).await;
@@ -248,7 +243,6 @@ impl Project {
     }
 }
 
-/// What leaves in a switch.
 struct Draining {
     runtime: Arc<Runtime>,
     sessions: Vec<Arc<Session>>,

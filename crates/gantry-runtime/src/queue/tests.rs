@@ -6,8 +6,12 @@ use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 
+fn options(concurrent: usize, max_waiting: usize) -> Options {
+    Options { name: "q".into(), concurrent, max_waiting, scope: QueueScope::Node }
+}
+
 fn queue(concurrent: usize, max_waiting: usize) -> Arc<Queue> {
-    Arc::new(Queue::new(Options::new("q", concurrent, max_waiting)))
+    Arc::new(Queue::new(options(concurrent, max_waiting)))
 }
 
 /// Polls a future once, so that it is in the line before the next statement.
@@ -191,7 +195,7 @@ async fn many_calls_never_exceed_the_limit_and_all_get_through() {
 
 #[tokio::test]
 async fn pol_2_a_queue_with_other_bounds_keeps_its_calls_and_never_runs_more_than_both_allow() {
-    let options = |concurrent, max_waiting| vec![Options::new("q", concurrent, max_waiting)];
+    let options = |concurrent, max_waiting| vec![options(concurrent, max_waiting)];
     let queues = Queues::new(options(1, 10));
     let (held, session) = (Held::default(), SessionId::generate());
     let slot = queues.get("q").unwrap().admit(session, Priority::Normal, &held).await.unwrap();

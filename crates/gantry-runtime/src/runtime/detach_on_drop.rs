@@ -9,7 +9,6 @@ use std::task::{Context, Poll};
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-/// A running call.
 pub(super) struct DetachOnDrop {
     /// Taken when it has ended.
     call: Option<Pin<Box<dyn Future<Output = Reply> + Send>>>,

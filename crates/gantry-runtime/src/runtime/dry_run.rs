@@ -52,7 +52,6 @@ pub enum Outcome {
 }
 
 impl Runtime {
-    /// What would be decided about a call.
     pub async fn dry_run(&self, cx: &PipelineContext, request: &CallRequest) -> DryRun {
         let dry_run = |outcome, tool: &Arc<Tool>| {
             let policies = &self.snapshot().options.policies;

@@ -27,7 +27,6 @@ pub struct Explanation {
 
 impl Runtime {
     /// Why an agent, at this depth below the first one, may call a tool, or not.
-    #[must_use]
     pub fn explain(&self, spelling: &str, agent: Option<&str>, depth: u32) -> Explanation {
         // Nothing runs deeper than that.
         let snapshot = self.snapshot();
@@ -116,7 +115,6 @@ impl Snapshot {
     }
 }
 
-/// Which filter of a provider's keeps a tool of it out.
 fn filter_reason(entry: &ProviderEntry, tool: &str) -> String {
     let id = entry.id();
     match entry.options.denial(entry.provider.origin(), tool) {

@@ -8,6 +8,7 @@ use crate::cache::Cache;
 use crate::options::Plan;
 use crate::output_tool::{self, OutputTool};
 use crate::outputs::Outputs;
+use crate::projects::STOP;
 use crate::queue::Queues;
 use crate::serial_gate::SerialGate;
 use crate::services::Services;
@@ -28,9 +29,6 @@ const MAX_DISCOVERY: Duration = Duration::from_secs(10);
 
 /// How often outputs of ended sessions are looked for.
 const SWEEP: Duration = Duration::from_secs(300);
-
-/// How long canceled calls may take to end.
-const STOP: Duration = Duration::from_secs(2);
 
 impl Runtime {
     /// Gets the providers ready, builds the first snapshot and starts the servers.
@@ -83,9 +81,6 @@ impl Runtime {
     }
 
     /// What would keep a runtime of this plan from starting. Starts nothing.
-    ///
-    /// # Errors
-    /// The same as those of [`Runtime::start`].
     pub fn check(plan: &Plan, queues: &Queues) -> Result<(), Error> {
         let group = plan.options.server_factory.open(Arc::new(()));
         let providers = Providers::of_plan(plan, &group, &Providers::default());

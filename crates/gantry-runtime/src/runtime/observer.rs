@@ -6,11 +6,9 @@ use gantry_provider::server::Observer;
 use std::sync::Arc;
 use tokio::sync::broadcast;
 
-/// The observer of one runtime's servers.
 #[derive(Debug)]
 pub(super) struct ServerObserver {
     pub(super) events: Events,
-    /// The instance id of the runtime.
     pub(super) runtime: u64,
     /// The channel of notifications for connected clients.
     pub(super) changes: broadcast::Sender<ChangeNotice>,

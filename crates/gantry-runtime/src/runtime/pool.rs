@@ -19,12 +19,9 @@ use gantry_provider::server::Server;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// A pool, and what did not get into it.
 #[derive(Debug, Default)]
 pub(super) struct PoolBuild {
-    /// The tools.
     pub(super) pool: Arc<Pool>,
-    /// What did not get into it.
     pub(super) excluded: Vec<Excluded>,
     /// The [`Server::tools_digest`] of each server before its tools were taken, so that those are in the pool.
     listings: HashMap<Arc<str>, Digest>,

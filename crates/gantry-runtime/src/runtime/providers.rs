@@ -9,14 +9,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// One provider and how its tools are run.
 #[derive(Debug, Clone)]
 pub(super) struct ProviderEntry {
-    /// The provider.
     pub(super) provider: Arc<dyn Provider>,
     /// The same, if it is a server.
     pub(super) server: Option<Arc<dyn Server>>,
-    /// How its tools are run.
     pub(super) options: Arc<ProviderOptions>,
     /// Tells it from others that have, had or will have its id.
     pub(super) instance_id: u64,
@@ -32,7 +29,6 @@ impl ProviderEntry {
         Self { provider, server, options, instance_id: NEXT.fetch_add(1, Ordering::Relaxed) }
     }
 
-    /// The provider's id.
     pub(super) fn id(&self) -> &Arc<str> {
         &self.provider.origin().provider
     }
@@ -96,17 +92,14 @@ impl Providers {
         .await;
     }
 
-    /// The provider of this id.
     pub(super) fn get(&self, id: &str) -> Option<&ProviderEntry> {
         self.index.get(id).and_then(|n| self.order.get(*n))
     }
 
-    /// The server of this id.
     pub(super) fn server(&self, id: &str) -> Option<&Arc<dyn Server>> {
         self.get(id)?.server.as_ref()
     }
 
-    /// All of them.
     pub(super) fn all(&self) -> &[ProviderEntry] {
         &self.order
     }
@@ -117,12 +110,10 @@ impl Providers {
         found.is_some_and(|entry| std::ptr::addr_eq(Arc::as_ptr(&entry.provider), provider))
     }
 
-    /// Those that are not in `other`.
     pub(super) fn without_those_of(&self, other: &Self) -> Vec<ProviderEntry> {
         self.order.iter().filter(|entry| !other.has(&*entry.provider)).cloned().collect()
     }
 
-    /// The servers among them.
     pub(super) fn servers(&self) -> impl Iterator<Item = &Arc<dyn Server>> {
         self.order.iter().filter_map(|entry| entry.server.as_ref())
     }

@@ -231,7 +231,6 @@ fn tool_changes(former: &Arc<Pool>, now: &Arc<Pool>) -> BTreeMap<Arc<str>, ToolC
     changes
 }
 
-/// The tool of the same name and provider.
 fn find_same<'p>(pool: &'p Pool, tool: &Tool) -> Option<&'p Arc<Tool>> {
     pool.named(&tool.name).filter(|other| other.key.provider == tool.key.provider)
 }

@@ -39,7 +39,6 @@ impl Visibility {
     }
 }
 
-/// One request of a session.
 struct Scope<'a> {
     session: &'a Session,
     visibility: Visibility,
@@ -72,14 +71,12 @@ impl RequestScope for Scope<'_> {
 
 impl Runtime {
     /// The resources, templates or prompts that a session sees, as one JSON array, in the order of the servers' ids.
-    #[must_use]
     pub fn catalogue(&self, session: &Session, kind: ListKind) -> Arc<str> {
         let visibility = self.visibility(session.caller().agent.as_deref());
         self.servers.catalog(kind, &|server| visibility.can_see(server)).into()
     }
 
     /// What the servers that this agent, or a caller without one, sees offer besides tools.
-    #[must_use]
     pub fn features(&self, agent: Option<&str>) -> Features {
         let visibility = self.visibility(agent);
         let features = self.servers.features(&|server| visibility.can_see(server));
@@ -93,7 +90,6 @@ impl Runtime {
     }
 
     /// Whether a session sees what this provider has.
-    #[must_use]
     pub fn sees(&self, session: &Session, provider: &str) -> bool {
         self.visibility(session.caller().agent.as_deref()).has(provider)
     }

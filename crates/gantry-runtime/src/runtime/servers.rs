@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 impl Runtime {
     /// How every API is doing, in the order of the configuration.
-    #[must_use]
     pub fn apis(&self) -> Vec<ProviderStatus> {
         let snapshot = self.snapshot();
         let services = snapshot.providers.all().iter().filter_map(|entry| entry.provider.service_status());
@@ -24,7 +23,6 @@ impl Runtime {
     }
 
     /// How every server is doing, in the order of their ids.
-    #[must_use]
     pub fn servers(&self) -> Vec<ProviderStatus> {
         let snapshot = self.snapshot();
         let status = |server: &Arc<dyn Server>| {
@@ -44,14 +42,11 @@ impl Runtime {
     }
 
     /// What is different between the pinned definitions and those that the servers have now; of one server, or of all.
-    #[must_use]
     pub fn lock_diff(&self, server: Option<&str>) -> Vec<PinDiff> {
         let snapshot = self.snapshot();
         self.servers.pin_diff(server, &|server| snapshot.providers.has(server))
     }
 
-    /// What is pinned.
-    #[must_use]
     pub fn lock_pins(&self) -> Pins {
         self.servers.pins()
     }

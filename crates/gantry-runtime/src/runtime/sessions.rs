@@ -15,9 +15,6 @@ use std::sync::Arc;
 
 impl Runtime {
     /// Opens a session of its own for a connected client or a run.
-    ///
-    /// # Errors
-    /// The agent is not configured.
     pub async fn open_session(
         self: &Arc<Self>,
         caller: Caller,
@@ -68,9 +65,6 @@ impl Runtime {
 
     /// The session that requests without a connection of their own share: one per identity, agent and entry point,
     /// for as long as it is used.
-    ///
-    /// # Errors
-    /// The agent is not configured.
     pub async fn shared_session(
         self: &Arc<Self>,
         caller: Caller,
@@ -101,9 +95,6 @@ impl Runtime {
     }
 
     /// The session of a held call that goes on, and whether it had to be brought back for that.
-    ///
-    /// # Errors
-    /// The agent is no longer configured.
     pub(crate) async fn restore_session(
         self: &Arc<Self>,
         id: SessionId,
@@ -133,7 +124,6 @@ impl Runtime {
         }
     }
 
-    /// Opens a session and emits the event.
     async fn open(self: &Arc<Self>, new: SessionHead) -> Result<Arc<Session>, Refusal> {
         let (session, is_new) = self.register(new).await?;
         if is_new {
@@ -207,9 +197,6 @@ impl Runtime {
     }
 
     /// Starts a new execution of a session: what it sees is resolved anew.
-    ///
-    /// # Errors
-    /// The agent is no longer configured.
     pub fn renew(&self, session: &Session) -> Result<(), Refusal> {
         let snapshot = self.snapshot();
         if !snapshot.is_current(&session.resolved()) {

@@ -15,7 +15,6 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What holds at one moment.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     /// Counts the changes of options and providers. What a session found under another revision is checked again.
@@ -33,13 +32,11 @@ pub(crate) struct Snapshot {
 type ToolsetCache = Mutex<HashMap<(Option<Box<str>>, u32, u32), Resolved>>;
 
 impl Snapshot {
-    /// The snapshot of a runtime that has no providers yet.
     pub(super) fn empty(options: Arc<Options>) -> Self {
         let (providers, build, toolsets) = <(Arc<Providers>, Arc<PoolBuild>, Arc<ToolsetCache>)>::default();
         Self { revision: 0, options, providers, build, discovered: false, toolsets }
     }
 
-    /// The snapshot after this one.
     pub(super) fn next(
         &self,
         options: Arc<Options>,
@@ -55,7 +52,6 @@ impl Snapshot {
         Self { revision, options, providers, build, discovered, toolsets }
     }
 
-    /// All tools.
     pub(super) fn pool(&self) -> &Arc<Pool> {
         &self.build.pool
     }
@@ -70,7 +66,6 @@ impl Snapshot {
         self.providers.get(provider)?.provider.identity()
     }
 
-    /// The provider of this id.
     pub(crate) fn provider(&self, id: &str) -> Result<Arc<dyn Provider>, Refusal> {
         self.providers.get(id).map(|entry| Arc::clone(&entry.provider)).ok_or_else(|| {
             let message = format!("provider {id} is not there any more; nothing was run");
@@ -165,7 +160,6 @@ impl Snapshot {
     }
 }
 
-/// The refusal for an agent that is not configured.
 pub(crate) fn unknown_agent<'a>(name: &str, known: impl Iterator<Item = &'a Arc<str>>) -> Refusal {
     let known: Vec<&str> = known.map(|name| &**name).collect();
     let name: String = name.chars().take(64).collect();
@@ -173,7 +167,6 @@ pub(crate) fn unknown_agent<'a>(name: &str, known: impl Iterator<Item = &'a Arc<
     Refusal::new(ErrorCode::PermissionDenied, format!("there is no agent {name:?}; configured: {known}"))
 }
 
-/// The refusal for a tool that a session does not have.
 fn not_found(now: &Toolset, spelling: &str) -> Refusal {
     let plain = || Refusal::new(ErrorCode::ToolNotFound, format!("tool not found: {spelling}"));
     now.find(spelling).map_or_else(|refusal| refusal, |_another| plain())

@@ -18,7 +18,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 impl Runtime {
-    /// What holds now.
     pub(crate) fn snapshot(&self) -> Arc<Snapshot> {
         self.snapshot.load_full()
     }
@@ -37,34 +36,25 @@ impl Runtime {
     }
 
     /// What an agent sees now at the top.
-    ///
-    /// # Errors
-    /// The agent is not configured.
     pub fn toolset(&self, agent: Option<&str>) -> Result<Arc<Toolset>, Refusal> {
         let snapshot = self.snapshot();
         snapshot.resolve_toolset(agent, &snapshot.top()).map(|resolved| resolved.toolset)
     }
 
-    /// Notifies connected clients of a change.
     pub(crate) fn notify_clients(&self, change: Change) {
         // There may be no client connected.
         self.services.changes.send(ChangeNotice { runtime: self.instance_id, change }).ok();
     }
 
-    /// Every tool of the project.
-    #[must_use]
     pub fn pool(&self) -> Arc<Pool> {
         Arc::clone(self.snapshot().pool())
     }
 
-    /// The names of the configured agents.
-    #[must_use]
     pub fn agents(&self) -> Vec<Arc<str>> {
         self.snapshot().options.agents.keys().cloned().collect()
     }
 
     /// What an agent should know about its tools, provider by provider; nothing about providers it has no tool of.
-    #[must_use]
     pub fn instructions(&self, agent: Option<&str>) -> Option<String> {
         let toolset = self.toolset(agent).ok()?;
         let used: BTreeSet<&str> = toolset.tools().map(|tool| &*tool.key.provider).collect();
@@ -79,7 +69,6 @@ impl Runtime {
 
     /// The definitions of the tools that a session can call, as one JSON array; `tool_output` is among them once there
     /// is something to read. `plain` leaves out output schemas of other kinds than objects, which older clients refuse.
-    #[must_use]
     pub fn definitions(&self, session: &Session, plain: bool) -> Arc<str> {
         let toolset = session.toolset();
         if !session.has_outputs() {
@@ -91,7 +80,6 @@ impl Runtime {
 
     /// The tools of a session as `gantry tools --format json` lists them, quarantined ones with their reason: one JSON
     /// array. There may be very many, so that only one of them at a time is a value.
-    #[must_use]
     pub fn listing(&self, session: &Session) -> String {
         let toolset = session.toolset();
         let item = |entry: Entry<'_>| serde_json::to_string(&list_item(&entry, &toolset)).ok();
@@ -99,7 +87,6 @@ impl Runtime {
     }
 
     /// The tools that a session can call, as a model's interface takes them: one JSON array.
-    #[must_use]
     pub fn formatted(&self, session: &Session, format: Format) -> String {
         let toolset = session.toolset();
         array(self.entries(session, &toolset).filter_map(|entry| format.definition(&entry)))
@@ -113,7 +100,6 @@ impl Runtime {
 
     /// What looks wrong in the set-up although it stops nothing: patterns that match nothing, names that clash, tools
     /// that cannot be used.
-    #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let snapshot = self.snapshot();
         let (pool, providers, excluded) = (snapshot.pool(), &snapshot.providers, &snapshot.build.excluded);

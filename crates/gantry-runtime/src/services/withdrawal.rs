@@ -9,7 +9,6 @@ use gantry_store::{ApprovalFilter, ApprovalRow, Error};
 /// The states in which a held call has not begun.
 const WAITING: [State; 3] = [State::PendingApproval, State::ScheduledForExecution, State::ApprovedReady];
 
-/// Approvals that are read at once.
 const PAGE: u32 = 200;
 
 impl Services {
@@ -19,10 +18,7 @@ impl Services {
         self.withdraw_where(of_run, "its run was canceled").await
     }
 
-    /// Ends every call that waits and is among the selected ones. Returns how many did.
-    ///
-    /// # Errors
-    /// The store failed; some may have ended.
+    /// Ends every call that waits and is among the selected ones. Returns how many did. If it fails, some may have.
     pub(crate) async fn withdraw_where(&self, selected: ApprovalFilter, why: &str) -> Result<usize, Error> {
         let mut n_ended = 0;
         // In the order of the steps, so that a call that moves on meanwhile is met again.

@@ -28,8 +28,8 @@ pub(super) async fn list(sender: Sender, Query(query): Query<ToolQuery>) -> Resu
 }
 
 fn named(word: &str) -> Result<Format, ApiError> {
-    Format::named(word).ok_or_else(|| {
-        let others = Format::ALL.map(Format::as_str).join(", ");
+    Format::parse(word).ok_or_else(|| {
+        let others = Format::ALL.iter().map(|format| format.as_str()).collect::<Vec<_>>().join(", ");
         ApiError::invalid(format!("format is one of {OWN_FORMAT}, {others}"))
     })
 }

@@ -134,7 +134,6 @@ impl Store {
         .await
     }
 
-    /// The newest approval of a call.
     pub async fn approval_of(&self, call: CallId) -> Result<Option<ApprovalRow>, Error> {
         self.read_committed(move |conn| newest_of(conn, call)).await
     }
@@ -213,7 +212,6 @@ fn first_id() -> ApprovalId {
     ApprovalId::from_bytes([0; 16])
 }
 
-/// The list that a filter selects.
 pub(crate) fn query(filter: &ApprovalFilter) -> Query<'_> {
     let mut query = Query::new(APPROVALS);
     query.and(IN_STATE, &filter.state);
@@ -260,7 +258,6 @@ pub(super) fn find(conn: &Connection, id: ApprovalId) -> Result<Option<ApprovalR
     conn.first(BY_ID, values![id], read)
 }
 
-/// The newest approval of a call.
 pub(crate) fn newest_of(conn: &Connection, call: CallId) -> Result<Option<ApprovalRow>, Error> {
     conn.first(OF_CALL, values![call], read)
 }

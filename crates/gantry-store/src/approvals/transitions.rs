@@ -25,15 +25,6 @@ statements! {
     REFUSALS = "SELECT count(*) FROM ledger WHERE call = $1 AND kind = 'refusal'";
 }
 
-/// How a call that is to be held stands to the approvals there are.
-enum Place {
-    New,
-    /// The same request is held already.
-    Same(Box<ApprovalRow>),
-    /// It takes the place of this approval, whose call has changed. Its entry is this step of the call.
-    Superseding(Box<ApprovalRow>, i64),
-}
-
 impl Store {
     /// Holds a call; durable when it returns. If the same request waits already, runs, or ended within the last hour
     /// without its outcome being delivered, it is joined.
@@ -77,9 +68,6 @@ impl Store {
     }
 
     /// Records that a decision was refused; durable when it returns. Of one call, a hundred are recorded.
-    ///
-    /// # Errors
-    /// `UnknownApproval`, or the store cannot be written.
     pub async fn refuse(&self, refused: RefusedDecision) -> Result<(), Error> {
         check_size("the reason", refused.why.len(), REASON_MAX)?;
         self.write(OnCallerGone::Write, move |ledger| ledger.refuse(&refused)).await
@@ -89,16 +77,37 @@ impl Store {
 impl Ledger<'_> {
     /// Holds a call, unless the same request is held already.
     fn hold(&mut self, new: &NewApproval, limits: HoldLimits) -> Result<HoldOutcome, Error> {
-        let mut row = row_of(new);
-        match self.place(new, limits)? {
-            Place::New => {}
-            Place::Same(row) => return Ok(HoldOutcome::Joined(row)),
-            Place::Superseding(old, step) => {
-                row.step = step;
-                // It may have gone on in a session that was brought back for it.
-                row.details.own_session &= old.details.own_session;
-                self.supersede(*old, new)?;
+        let (call, mut row) = (new.head.id, row_of(new));
+        let taken = |state| Err(Error::Taken { call, state });
+        if !matches!(row.state, State::PendingApproval | State::ScheduledForExecution) {
+            return taken(row.state);
+        }
+        let known = find(self.conn, row.id)?;
+        if let Some(id) = row.supersedes {
+            let (old, newest) = self.current(id)?;
+            let is_its_turn = old.call == call && is_approved(old.state) && old.state.may_become(row.state);
+            if !is_its_turn || known.is_some() {
+                return taken(old.state);
             }
+            row.step = newest.next_step();
+            // It may have gone on in a session that was brought back for it.
+            row.details.own_session &= old.details.own_session;
+            self.supersede(old, new)?;
+        } else {
+            if let Some(same) = same_as(self.conn, row.request_key, row.created_us)? {
+                return Ok(HoldOutcome::Joined(Box::new(same)));
+            }
+            if let Some(known) = known {
+                return taken(known.state);
+            }
+            if let Some(newest) = self.newest(call)? {
+                return taken(newest.state);
+            }
+            if let Some(call) = self.earlier_use(&new.head, new.idempotency.as_ref())? {
+                let state = self.newest(call)?.ok_or(Error::UnknownCall { call })?.state;
+                return Err(Error::Taken { call, state });
+            }
+            self.check_limits(&new.head.caller, limits)?;
         }
         let (head, key) = (&new.head, new.idempotency.as_ref());
         let (approval, supersedes) = (Some(row.id), row.supersedes);
@@ -201,7 +210,6 @@ impl Ledger<'_> {
         Ok(Some((row, state)))
     }
 
-    /// Ends an approval with the outcome of its call.
     pub(crate) fn end_approval(&mut self, mut row: ApprovalRow, outcome: &Outcome) -> Result<(), Error> {
         row.state = outcome.state;
         row.ended_us = Some(outcome.finished_us);
@@ -209,39 +217,6 @@ impl Ledger<'_> {
         row.message = outcome.message.as_deref().map(cut);
         self.changed = true;
         update(self.conn, &row)
-    }
-
-    fn place(&self, new: &NewApproval, limits: HoldLimits) -> Result<Place, Error> {
-        let (call, row) = (new.head.id, &new.row);
-        let taken = |state| Err(Error::Taken { call, state });
-        let is_waiting = matches!(row.state, State::PendingApproval | State::ScheduledForExecution);
-        if !is_waiting {
-            return taken(row.state);
-        }
-        let known = find(self.conn, row.id)?;
-        if let Some(id) = row.supersedes {
-            let (old, newest) = self.current(id)?;
-            let is_its_turn = old.call == call && is_approved(old.state) && old.state.may_become(row.state);
-            if !is_its_turn || known.is_some() {
-                return taken(old.state);
-            }
-            return Ok(Place::Superseding(Box::new(old), newest.next_step()));
-        }
-        if let Some(same) = same_as(self.conn, row.request_key, row.created_us)? {
-            return Ok(Place::Same(Box::new(same)));
-        }
-        if let Some(known) = known {
-            return taken(known.state);
-        }
-        if let Some(newest) = self.newest(call)? {
-            return taken(newest.state);
-        }
-        if let Some(call) = self.earlier_use(&new.head, new.idempotency.as_ref())? {
-            let state = self.newest(call)?.ok_or(Error::UnknownCall { call })?.state;
-            return Err(Error::Taken { call, state });
-        }
-        self.check_limits(&new.head.caller, limits)?;
-        Ok(Place::New)
     }
 
     fn check_limits(&self, caller: &SessionKey, limits: HoldLimits) -> Result<(), Error> {
@@ -266,7 +241,6 @@ impl Ledger<'_> {
         update(self.conn, &old)
     }
 
-    /// An approval and the newest entry of its call.
     fn current(&self, id: ApprovalId) -> Result<(ApprovalRow, Newest), Error> {
         let row = find(self.conn, id)?.ok_or(Error::UnknownApproval { approval: id })?;
         let newest = self.newest(row.call)?.ok_or(Error::UnknownCall { call: row.call })?;

@@ -35,9 +35,7 @@ pub struct CallFilter {
     pub project: Option<Arc<str>>,
     pub principal: Option<Arc<str>>,
     pub session: Option<SessionId>,
-    /// Of the tool with this displayed name.
     pub name: Option<Arc<str>>,
-    /// In this state now.
     pub state: Option<State>,
     /// Begun at or after this time, to the millisecond.
     pub since_us: Option<i64>,
@@ -69,7 +67,6 @@ impl Store {
         .await
     }
 
-    /// The calls that pass the filter, the newest first.
     pub async fn calls(&self, filter: CallFilter) -> Result<Page<CallRow, CallId>, Error> {
         self.read_own_writes(move |conn| list(conn, &filter)).await
     }
@@ -126,7 +123,6 @@ pub(crate) fn call(conn: &Connection, id: CallId) -> Result<Option<CallRow>, Err
     Ok(call)
 }
 
-/// The call with that id, with its kept result.
 pub(crate) fn call_with_result(conn: &Connection, id: CallId) -> Result<Option<CallRow>, Error> {
     let Some(mut call) = call(conn, id)? else { return Ok(None) };
     if let Some(outcome) = &mut call.outcome {
@@ -135,7 +131,6 @@ pub(crate) fn call_with_result(conn: &Connection, id: CallId) -> Result<Option<C
     Ok(Some(call))
 }
 
-/// The call that has used this idempotency key.
 pub(crate) fn key_use(
     conn: &Connection,
     project: &str,

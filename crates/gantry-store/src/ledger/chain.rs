@@ -45,23 +45,18 @@ statements! {
              AND e.seq < l.seq) ORDER BY l.seq LIMIT 1";
 }
 
-/// The result of walking the hash chains.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verification {
     /// Entries that fit their chain.
     pub entries: u64,
-    /// The first place where a chain breaks.
     pub bad: Option<BadEntry>,
 }
 
-/// A place where a chain breaks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadEntry {
     /// The node whose chain it is in; all zeros for the entries from before there were nodes.
     pub node: NodeId,
-    /// Its number in that chain.
     pub seq: i64,
-    /// What is wrong there.
     pub what: &'static str,
 }
 
@@ -83,7 +78,6 @@ impl Head {
     }
 }
 
-/// The node that a SQLite database belongs to.
 pub(crate) fn own_node(conn: &Connection) -> Result<NodeId, Error> {
     conn.first(OWN_NODE, &[Value::Bytes(&FROZEN)], single)?
         .ok_or_else(|| Error::corrupt("the ledger has no chain"))

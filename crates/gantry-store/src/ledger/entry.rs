@@ -26,23 +26,17 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// The tool that a call names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CalledTool {
-    /// The id of its provider.
     pub provider: Arc<str>,
     /// Its name at the provider.
     pub tool: Arc<str>,
-    /// Its displayed name.
     #[serde(skip)]
     pub name: Arc<str>,
-    /// The kind of its provider.
     pub kind: Cow<'static, str>,
-    /// The namespace of its provider.
     pub namespace: Arc<str>,
     /// `read`, `write` or `destructive`.
     pub effect: Cow<'static, str>,
-    /// The fingerprint of its definition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<Digest>,
 }
@@ -58,7 +52,6 @@ pub struct CallHead {
     /// The call below which it was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<CallId>,
-    /// The turn of the session in which it was made.
     pub turn: u32,
     #[serde(flatten)]
     pub caller: SessionKey,
@@ -100,17 +93,14 @@ pub struct Intent {
     pub decided: Option<Digest>,
 }
 
-/// How a call ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Outcome {
     /// Its state from now on; never `Executing`.
     #[serde(skip, default = "state_of_column")]
     pub state: State,
-    /// The error code of a failure or refusal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<Cow<'static, str>>,
-    /// The error message of a failure or refusal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// Whether it had its effect: `none`, `possible` or `done`.
@@ -163,7 +153,6 @@ pub struct WholeCall {
     pub outcome: Outcome,
 }
 
-/// The answer to an intent.
 #[derive(Debug)]
 pub enum IntentOutcome {
     /// The intent is durable; the call may run.
@@ -180,7 +169,6 @@ pub struct CallRow {
     pub head: CallHead,
     /// The state of its newest entry.
     pub state: State,
-    /// The key it was made with.
     pub idempotency: Option<IdempotencyKey>,
     /// How it ended. Lists leave `result` out.
     pub outcome: Option<Outcome>,

@@ -111,7 +111,6 @@ impl Connection {
         tx.commit().map_err(sqlite_error)
     }
 
-    /// Opens a connection that can only read.
     pub(crate) fn open_reader(path: &Path) -> Result<Self, Error> {
         open(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map(Self::new)
     }
@@ -144,7 +143,7 @@ impl Connection {
 
     /// A statement that changes rows, looked up once for any number of runs.
     pub(crate) fn prepare(&self, statement: Statement) -> Result<Prepared<'_>, Error> {
-        let driver = self.driver.prepare_cached(statement.text()).map_err(sqlite_error)?;
+        let driver = self.driver.prepare_cached(statement.0).map_err(sqlite_error)?;
         Ok(Prepared { connection: self, driver })
     }
 
@@ -158,17 +157,15 @@ impl Connection {
         self.n_changed.get()
     }
 
-    /// Every row that a statement finds.
     pub(crate) fn all<T>(
         &self,
         statement: Statement,
         values: &[Value<'_>],
         read: fn(&mut Row<'_>) -> Result<T, Error>,
     ) -> Result<Vec<T>, Error> {
-        self.collect(statement.text(), values, read)
+        self.collect(statement.0, values, read)
     }
 
-    /// The first row that a statement finds.
     pub(crate) fn first<T>(
         &self,
         statement: Statement,
@@ -176,14 +173,13 @@ impl Connection {
         read: fn(&mut Row<'_>) -> Result<T, Error>,
     ) -> Result<Option<T>, Error> {
         let mut found = None;
-        self.each(statement.text(), values, |row| {
+        self.each(statement.0, values, |row| {
             found = Some(read(row)?);
             Ok(false)
         })?;
         Ok(found)
     }
 
-    /// The rows of a list.
     pub(crate) fn list<T>(
         &self,
         query: Query<'_>,
@@ -201,7 +197,7 @@ impl Connection {
         values: &[Value<'_>],
         visit: impl FnMut(&mut Row<'_>) -> Result<bool, Error>,
     ) -> Result<(), Error> {
-        self.each(statement.text(), values, visit)
+        self.each(statement.0, values, visit)
     }
 
     /// Moves the log into the database file and closes it.
@@ -305,7 +301,6 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// The next column.
     pub(crate) fn take<T: Column>(&mut self) -> Result<T, Error> {
         let value = self.value()?;
         T::parse(value.clone())

@@ -37,8 +37,7 @@ fn text(list: List, conditions: &[Condition], n_values: usize) -> String {
 
 /// Every statement, and of each list: none of its conditions, each alone, all of them, and any number of values.
 pub(crate) fn every_text() -> Vec<String> {
-    let mut texts: Vec<String> =
-        files().concat().iter().map(|statement| statement.text().to_owned()).collect();
+    let mut texts: Vec<String> = files().concat().iter().map(|statement| statement.0.to_owned()).collect();
     for list in LISTS {
         texts.push(text(list, &[], 0));
         texts.extend(list.conditions.iter().map(|condition| text(list, &[*condition], 1)));

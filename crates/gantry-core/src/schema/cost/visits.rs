@@ -43,21 +43,16 @@ struct Node {
     patterns: Vec<usize>,
     /// For members that are no properties.
     others: Vec<usize>,
-    /// For the names of members.
     names: Vec<usize>,
     /// For the items at the beginning, one each.
     first: Vec<usize>,
-    /// For the other items.
     items: Vec<usize>,
-    /// For all items.
     contains: Vec<usize>,
     /// How often all of that is done: what has not been evaluated is found out by evaluating it again.
     times: u64,
 }
 
 impl Graph {
-    /// # Errors
-    /// Too many schemas apply to the same value inside of each other.
     pub(super) fn of(walk: &mut Walk<'_>) -> Result<Self, Error> {
         let root = walk.root;
         let mut builder = Builder { walk, indexes: HashMap::new(), found: Vec::new() };

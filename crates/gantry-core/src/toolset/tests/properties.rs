@@ -113,7 +113,9 @@ proptest! {
             prop_assert!(selection.may_need(&tool.key.provider, &tool.namespace, prefixed), "{}", tool.name);
         }
         for format in [Format::OpenAi, Format::Anthropic] {
-            let shown: Vec<serde_json::Value> = serde_json::from_str(&format.definitions(&set)).unwrap();
+            let shown = set.entries().filter_map(|entry| format.definition(&entry));
+            let shown: Vec<serde_json::Value> =
+                shown.map(|text| serde_json::from_str(&text).unwrap()).collect();
             let names: HashSet<&str> = shown
                 .iter()
                 .filter_map(|tool| tool.get("name").or_else(|| tool.pointer("/function/name"))?.as_str())

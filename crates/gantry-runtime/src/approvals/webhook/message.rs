@@ -16,7 +16,6 @@ const ARGUMENT_BYTES: usize = 256 * 1024;
 /// How a secret begins that is written in base64.
 const ENCODED: &str = "whsec_";
 
-/// A message about an approval.
 #[derive(Debug)]
 pub(super) struct Message {
     /// The same however often it is sent, so that a receiver can drop what it gets twice.

@@ -16,13 +16,11 @@ use tokio::time::{Instant, timeout_at};
 /// Messages that are sent to one webhook at once, each about another approval.
 const AT_ONCE: usize = 8;
 
-/// How long a webhook may take to answer.
 const ANSWER: Duration = Duration::from_secs(10);
 
 /// Bytes of an answer that are read, so that the connection can be used again. What it says is of no interest.
 const ANSWER_BYTES: usize = 64 * 1024;
 
-/// A webhook, and what it takes to reach it.
 #[derive(Debug)]
 pub(super) struct Target {
     pub(super) webhook: Webhook,
@@ -104,7 +102,6 @@ fn describe_error(error: &HttpError) -> String {
     }
 }
 
-/// The scheme and the host of an address.
 pub(super) fn display_host(url: &str) -> &str {
     let host = url.find("://").map_or(0, |place| place + 3);
     let rest = url.get(host..).unwrap_or_default();

@@ -8,9 +8,6 @@ use gantry_core::tool::ToolKind;
 use std::collections::HashSet;
 
 /// Checks that patterns can tell these providers apart.
-///
-/// # Errors
-/// Two have one id, a name is reserved, or names begin alike.
 pub(in crate::runtime) fn check_names(providers: &[ProviderEntry]) -> Result<(), String> {
     let (mut ids, mut known) = (HashSet::from([output_tool::PROVIDER]), Vec::<NamePrefixes<'_>>::new());
     // Those that have their namespace in common with others.
