@@ -66,7 +66,6 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 /// session.
 const CLOSE_ALL: Duration = Duration::from_secs(15);
 
-/// The settings of a server.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// HTTP sessions that are open at once; the one that was idle for longest makes room. Once an identity has a quarter
@@ -111,7 +110,6 @@ impl fmt::Debug for Server {
     }
 }
 
-/// A response and its HTTP status.
 struct Reply {
     status: StatusCode,
     text: String,
@@ -209,12 +207,10 @@ impl Server {
         drop(self.inner.closing.spawn_on(work, &runtime));
     }
 
-    /// A number that no other client has.
     fn client_number(&self) -> u64 {
         self.inner.clients.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// All changes from now on.
     fn changes(&self) -> broadcast::Receiver<ChangeNotice> {
         self.inner.changes.resubscribe()
     }
@@ -282,13 +278,11 @@ impl Server {
         })
     }
 
-    /// The response to `initialize`.
     fn welcome(&self, connection: &Connection, id: &Id<'_>) -> Reply {
         let (features, instructions) = (connection.handler.features(), connection.handler.instructions());
         Reply::ok(self.inner.writer.initialize(id, connection.version, &features, instructions.as_deref()))
     }
 
-    /// The response to a request that has ended.
     fn reply(&self, id: &Id<'_>, running: &RunningRequest, outcome: Outcome) -> Reply {
         let (kind, version) = (running.kind, running.channel.version());
         let context = ResponseContext { kind, version, capabilities: running.channel.capabilities() };

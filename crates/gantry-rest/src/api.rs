@@ -44,7 +44,6 @@ const OPERATION_CHARS: usize = 16;
 /// Warnings of one document that are logged.
 const WARNINGS: usize = 5;
 
-/// An API.
 #[derive(Debug)]
 pub(super) struct Api {
     shared: Arc<Shared>,
@@ -81,9 +80,6 @@ pub struct ImportedApi {
 
 impl ImportedApi {
     /// Reads the document of an API and imports it.
-    ///
-    /// # Errors
-    /// Says why the document cannot be had, or cannot be used.
     pub async fn read(
         options: Arc<ApiOptions>,
         import_options: ImportOptions,
@@ -283,7 +279,6 @@ fn check(options: &ApiOptions) -> Result<(), String> {
     Ok(())
 }
 
-/// A call of an operation.
 struct Call<'a> {
     api: &'a Shared,
     import: &'a Import,

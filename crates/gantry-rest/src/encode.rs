@@ -69,7 +69,6 @@ pub(super) fn add_pairs(pairs: &mut Vec<String>, name: &str, value: &Value, in_o
     }
 }
 
-/// An object as a form.
 pub(super) fn form(members: &serde_json::Map<String, Value>) -> String {
     let mut pairs = Vec::new();
     for (name, value) in members {

@@ -27,7 +27,6 @@ const LOOK_FIRST: &str = "it may have taken effect: look whether it has, and do 
 const HEADERS: [&str; 7] =
     ["retry-after", "location", "www-authenticate", "link", "x-request-id", "x-ratelimit-", "ratelimit-"];
 
-/// The arguments of a call.
 pub(super) fn arguments(permit: &Permit) -> Result<Map<String, Value>, CallFailure> {
     serde_json::from_str(permit.arguments())
         .map_err(|error| invalid(format!("the arguments are no object: {error}")))

@@ -21,7 +21,6 @@ use std::sync::atomic::AtomicBool;
 /// Parameters that an error names.
 const NAMED: usize = 10;
 
-/// The provider of the inline tools.
 #[derive(Debug)]
 pub(super) struct InlineTools {
     origin: Origin,
@@ -48,9 +47,6 @@ impl std::fmt::Debug for Tool {
 
 impl InlineTools {
     /// Compiles these tools.
-    ///
-    /// # Errors
-    /// Names the first one that cannot be used, and says why.
     pub(super) fn new(tools: &[Inline], client: &Arc<RestClient>) -> Result<Self, String> {
         let origin = Origin { provider: NAMESPACE.into(), namespace: NAMESPACE.into(), kind: ToolKind::Rest };
         let compile = |tool: &Inline| {

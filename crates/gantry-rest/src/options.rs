@@ -318,7 +318,6 @@ impl fmt::Debug for ApiOptions {
     }
 }
 
-/// Where a document is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SpecPlace {
     /// A path; absolute once its reader has joined it to the folder of the configuration.
@@ -419,14 +418,11 @@ impl TryFrom<CredentialKeys> for Credential {
 pub enum Credential {
     /// For `apiKey`.
     Key {
-        /// The key.
         api_key: Secret,
     },
     /// For `http` basic.
     Basic {
-        /// The user.
         username: String,
-        /// The password.
         password: Secret,
     },
     /// For `http` bearer, `openIdConnect` and `oauth2`.
@@ -436,9 +432,7 @@ pub enum Credential {
     },
     /// For `oauth2` with client credentials.
     Client {
-        /// The client.
         client_id: String,
-        /// Its secret.
         client_secret: Secret,
         /// Where tokens are requested; the address in the document by default.
         token_url: Option<Url>,

@@ -20,7 +20,6 @@ use serde_json::{Map, Value, json};
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
-/// Bytes of an answer.
 const ANSWER_BYTES: usize = 16 << 20;
 
 /// Bytes of an error that are read beyond those that are shown; no secret is longer.
@@ -39,11 +38,9 @@ pub(super) struct RestCall<'a> {
     pub(super) secrets: &'a Redactor,
     /// What to configure if the service refuses the credentials.
     pub(super) advice: Option<String>,
-    /// The output schema of the tool.
     pub(super) schema: Option<&'a SchemaText>,
     /// How an answer is read that comes in pieces.
     pub(super) streaming: Option<&'a Streaming>,
-    /// When reading ends.
     pub(super) until: Instant,
     /// The client that is told of progress.
     pub(super) client: &'a dyn ClientChannel,

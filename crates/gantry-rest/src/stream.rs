@@ -209,7 +209,6 @@ fn json_of(text: &str) -> String {
     if is_json(text) { text.trim().to_owned() } else { raw::quoted(text) }
 }
 
-/// An option, or its default.
 fn or<'a>(option: &'a Option<String>, default: &'a str) -> &'a str {
     option.as_deref().unwrap_or(default)
 }

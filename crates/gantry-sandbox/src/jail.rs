@@ -45,9 +45,6 @@ pub struct Sandbox {
 impl Sandbox {
     /// The best way that works here; found once per process, by really running a program each way. Blocks meanwhile, for
     /// some milliseconds as a rule.
-    ///
-    /// # Errors
-    /// None works.
     pub fn find() -> Result<&'static Self, &'static JailError> {
         static FOUND: LazyLock<Result<Sandbox, JailError>> = LazyLock::new(|| {
             if crate::process::is_guard_capable() {
@@ -63,9 +60,6 @@ impl Sandbox {
     }
 
     /// The same for another executable whose `main` calls [`crate::guard_main`], such as that of a test.
-    ///
-    /// # Errors
-    /// None works.
     #[doc(hidden)]
     #[cfg(target_os = "linux")]
     pub fn find_with(helper: PathBuf) -> Result<Self, JailError> {
@@ -82,7 +76,6 @@ impl Sandbox {
         })
     }
 
-    /// How jails are built.
     #[must_use]
     pub fn info(&self) -> &SandboxInfo {
         &self.info

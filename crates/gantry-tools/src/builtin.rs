@@ -24,7 +24,6 @@ pub struct BuiltinProvider {
 }
 
 impl BuiltinProvider {
-    /// The tools of a workspace.
     #[must_use]
     pub fn workspace(families: Vec<ToolBox>) -> Self {
         Self { origin: origin(NAMESPACE), style: Style::Bare, families }
@@ -42,7 +41,6 @@ impl BuiltinProvider {
         self.families.iter().flat_map(|family| &family.time_limits).copied().collect()
     }
 
-    /// The family that a tool is of.
     fn family(&self, tool: &str) -> Result<&ToolBox, CallFailure> {
         let is_of = |family: &&ToolBox| family.tools().iter().any(|spec| spec.name == tool);
         self.families.iter().find(is_of).ok_or_else(|| failure::unknown_tool(&self.origin.provider, tool))

@@ -36,9 +36,6 @@ const TAIL_BYTES: usize = 16 * 1024;
 const NEW_PYTHON: &str = ".venv/bin/python";
 
 /// The development tools on the workspace of a runner.
-///
-/// # Errors
-/// The workspace cannot be opened.
 pub fn dev_tools(runner: Arc<CommandRunner>) -> Result<ToolBox, Error> {
     let root = WorkspaceRoot::open(&runner.workspace, runner.protected.clone())?;
     let context = Arc::new(DevContext { root, runner });
@@ -49,7 +46,6 @@ pub fn dev_tools(runner: Arc<CommandRunner>) -> Result<ToolBox, Error> {
         .unavailable_if(CommandRunner::unavailable_reason))
 }
 
-/// What the development tools share.
 #[derive(Debug)]
 struct DevContext {
     root: WorkspaceRoot,

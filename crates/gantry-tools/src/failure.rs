@@ -18,7 +18,6 @@ pub(crate) fn with_details(fault: CallFailure, details: impl Serialize) -> CallF
     CallFailure { error: fault.error.with_details(details), ..fault }
 }
 
-/// The arguments make no sense.
 pub(crate) fn invalid(message: impl Into<String>) -> CallFailure {
     without_effect(ErrorCode::InvalidArguments, message)
 }
@@ -54,7 +53,6 @@ pub(crate) fn failed(message: impl Into<String>) -> CallFailure {
     without_effect(ErrorCode::ExecutionError, message)
 }
 
-/// What was to be reached is not there.
 pub(crate) fn unavailable(message: impl Into<String>) -> CallFailure {
     without_effect(ErrorCode::UpstreamUnavailable, message)
 }

@@ -112,7 +112,6 @@ trait FileTool: Debug + Send + Sync + 'static {
     type Args: DeserializeOwned + JsonSchema + Send + 'static;
     type Output: Serialize + JsonSchema + Send + 'static;
 
-    /// Says what a call would do.
     fn preflight(_root: &WorkspaceRoot, _args: &Self::Args) -> Result<Preflight, CallFailure> {
         Err(failure::missing_precondition())
     }
@@ -121,7 +120,6 @@ trait FileTool: Debug + Send + Sync + 'static {
     fn run(root: &WorkspaceRoot, call: &PermittedCall<Self::Args>) -> Result<Self::Output, CallFailure>;
 }
 
-/// A [`FileTool`] on a workspace.
 #[derive(Debug)]
 struct OnWorkspace<T>(Arc<WorkspaceRoot>, PhantomData<T>);
 
@@ -157,7 +155,6 @@ fn unchanged(fingerprint: &str) -> String {
     format!("unchanged:{fingerprint}")
 }
 
-/// The answer of a preflight check.
 fn verdict(ask: Option<String>, precondition: impl Into<Arc<str>>) -> Preflight {
     Preflight { ask, precondition: Some(precondition.into()) }
 }

@@ -20,7 +20,6 @@ use std::time::Duration;
 pub(crate) trait Tool: Send + Sync + Debug + 'static {
     /// The name that agents call it by.
     const NAME: &'static str;
-    /// A title for people.
     const TITLE: &'static str;
     /// What it may change.
     const HINTS: Annotations;

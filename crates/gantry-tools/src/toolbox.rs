@@ -37,7 +37,6 @@ impl ToolBox {
         Self { tools, specs, time_limits, instructions: None, unavailable_reason: || None }
     }
 
-    /// Adds a tool.
     pub(crate) fn with<T: Tool>(mut self, tool: T) -> Self {
         self.specs.push(schema::tool_spec(&tool));
         self.time_limits.extend(T::TIME_LIMIT.map(|limit| (T::NAME, limit)));
@@ -87,7 +86,6 @@ impl ToolBox {
 /// A call that may run. Only a [`ToolBox`] makes one, out of a permit.
 #[derive(Debug)]
 pub(crate) struct PermittedCall<Args> {
-    /// What the permit is for.
     pub(crate) args: Args,
     precondition: Option<String>,
     cancel: CancellationToken,
@@ -116,7 +114,6 @@ impl<Args> PermittedCall<Args> {
     }
 }
 
-/// A [`Tool`] of any type.
 trait AnyTool: Send + Sync + Debug {
     fn preflight<'a>(&'a self, arguments: &'a str) -> BoxFuture<'a, Result<Preflight, CallFailure>>;
     fn run<'a>(

@@ -56,7 +56,6 @@ fn with_task_token(
     Some(with_string_at(result, &["taskId"], &server.context.task_signer.sign(&task, caller)))
 }
 
-/// Nothing was sent.
 pub(super) fn not_sent(reason: &str) -> CallFailure {
     let message = format!("{reason}. Nothing was sent.");
     CallFailure::without_effect(ToolError::new(ErrorCode::UpstreamUnavailable, message))

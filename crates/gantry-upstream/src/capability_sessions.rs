@@ -44,7 +44,6 @@ impl CapabilitySessions {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The connections that are open.
     pub(super) fn connections(&self) -> Vec<Arc<Connection>> {
         let sessions = self.sessions();
         sessions.values().filter_map(|cell| Some(Arc::clone(&cell.get()?.connection))).collect()

@@ -228,7 +228,6 @@ enum ProtocolName {
 }
 
 impl ServerOptions {
-    /// How it is reached.
     #[must_use]
     pub fn transport(&self) -> TransportType {
         let url = self.url.iter().chain(&self.urls).map(Secret::expose).next();
@@ -292,7 +291,6 @@ impl ServerOptions {
 pub struct ServerSettings {
     /// Its id: the key under `mcpServers`, and its namespace.
     pub id: Arc<str>,
-    /// How it is reached and watched.
     pub options: ServerOptions,
     /// Why it is not started, if so.
     pub disabled: Option<DisabledReason>,

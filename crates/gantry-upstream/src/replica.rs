@@ -10,12 +10,10 @@ use std::sync::atomic::AtomicBool;
 use tokio::sync::Notify;
 use tokio_util::task::TaskTracker;
 
-/// One replica.
 #[derive(Debug)]
 pub(super) struct Replica {
     /// Its address, or its number.
     pub(super) name: String,
-    /// The way to it.
     pub(super) transport: Transport,
     /// Its process, if Gantry starts it.
     pub(super) process: Option<Arc<StdioProcess>>,

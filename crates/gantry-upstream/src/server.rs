@@ -38,7 +38,6 @@ const INSTRUCTIONS_BYTES: usize = 16 * 1024;
 /// How long the end of a server may take; its processes get this long to stop by themselves.
 const CLOSE: Duration = Duration::from_secs(15);
 
-/// One MCP server.
 #[derive(Debug)]
 pub(crate) struct UpstreamServer {
     pub(crate) origin: Origin,
@@ -51,11 +50,9 @@ pub(crate) struct UpstreamServer {
     pub(crate) replicas: Vec<Replica>,
     /// The parts of its settings that are masked in what Gantry shows.
     pub(crate) secrets: Arc<Redactor>,
-    /// Its state.
     pub(crate) view: ArcSwap<ServerView>,
     /// Counts the changes of what it has. Its lock is held while the view is replaced ([`Self::update`]).
     version: watch::Sender<u64>,
-    /// Notified after every change of the view.
     view_changed: Notify,
     /// Its own number: another server under the same id has another one.
     number: u64,
@@ -113,7 +110,6 @@ impl UpstreamServer {
         server
     }
 
-    /// Its id.
     pub(crate) fn id(&self) -> &Arc<str> {
         &self.settings.id
     }
@@ -220,7 +216,6 @@ impl UpstreamServer {
         self.connections().into_iter().chain(others).collect()
     }
 
-    /// A replica is ready.
     pub(crate) fn on_ready(&self, n: usize, ready: Ready, mut listing: Listing, latency: Duration) {
         for warning in &listing.warnings {
             tracing::warn!("{}: {warning}", self.settings.id);

@@ -85,7 +85,6 @@ pub(super) async fn keep_alive(server: Arc<UpstreamServer>, n: usize) {
     }
 }
 
-/// The task of one replica.
 struct Supervisor<'a> {
     server: &'a UpstreamServer,
     /// The place of the replica.

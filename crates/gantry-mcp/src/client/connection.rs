@@ -21,9 +21,6 @@ use tokio_util::{
 ///
 /// `known` is the era that the server spoke last; it is tried first. Afterwards it is the one to try first next time,
 /// also if the future was dropped.
-///
-/// # Errors
-/// Why the server cannot be used.
 pub async fn connect(target: &Target, known: &mut Protocol) -> Result<Connection, UpstreamError> {
     let limit = target.startup_timeout;
     let handshake = timeout(limit, handshake::connect(target, known)).await.unwrap_or_else(|_| {
@@ -61,16 +58,12 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// What the server says about itself.
     #[must_use]
     pub fn info(&self) -> &UpstreamInfo {
         &self.inner.info
     }
 
     /// Lists everything of a kind, page by page, bounded in number and size; items as the server sent them.
-    ///
-    /// # Errors
-    /// The server cannot be asked, or answers with something else than a list.
     pub async fn list(&self, kind: ListKind) -> Result<Vec<Box<str>>, UpstreamError> {
         self.inner.list(kind).await
     }
@@ -81,9 +74,6 @@ impl Connection {
     /// There is no other way to run a tool: the methods that [`Self::request`] takes do not name one.
     ///
     /// Cancel-safety: dropping the future cancels the request at the server.
-    ///
-    /// # Errors
-    /// See [`UpstreamError`].
     pub async fn call(
         &self,
         permit: &Permit,
@@ -98,9 +88,6 @@ impl Connection {
     /// Sends a request and waits for its result, the text of an object as the server sent it.
     ///
     /// Cancel-safety: dropping the future cancels the request at the server.
-    ///
-    /// # Errors
-    /// See [`UpstreamError`].
     pub async fn request(&self, request: &ForwardRequest) -> Result<String, UpstreamError> {
         let ForwardRequest { method, params, meta, context } = request;
         self.send(method.as_str(), params, meta.as_deref(), context).await

@@ -25,14 +25,12 @@ use std::{
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-/// A server that has answered.
 #[derive(Debug)]
 pub(super) struct Handshake {
     pub(super) link: Link,
     pub(super) info: UpstreamInfo,
 }
 
-/// Why a handshake failed.
 #[derive(Debug)]
 enum HandshakeError {
     /// The server does not speak this era; it may speak the other one.

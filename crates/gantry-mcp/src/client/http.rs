@@ -58,14 +58,12 @@ impl HttpEndpoint {
         Ok(Self { client: HttpClient::unguarded(), url: url.to_owned(), headers: map })
     }
 
-    /// Opens a stream of events.
     pub(super) async fn get(&self, mut headers: HeaderMap) -> Result<HttpResponse, HttpError> {
         headers.insert(header::ACCEPT, HeaderValue::from_static(EVENT_STREAM));
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         self.client.send(Method::GET, &self.url, headers, Bytes::new()).await
     }
 
-    /// Posts a message to `url`.
     pub(super) async fn post(
         &self,
         url: &str,
@@ -99,7 +97,6 @@ pub(super) struct HttpLink {
     posting: TaskTracker,
 }
 
-/// What the tasks of a link share.
 #[derive(Debug)]
 struct HttpSession {
     endpoint: HttpEndpoint,
@@ -160,7 +157,6 @@ impl HttpLink {
         }
     }
 
-    /// Sends a message that has no answer.
     pub(super) async fn notify(&self, text: String) -> Result<(), TransportError> {
         self.session.dispatcher.trace(true, &text);
         self.session.post(text).await

@@ -30,7 +30,6 @@ pub(super) struct OutgoingRequest<'a> {
     pub(super) method: &'a str,
     /// Without `_meta`.
     pub(super) params: &'a str,
-    /// The `_meta` of the client.
     pub(super) meta: Option<&'a str>,
     /// The request whose client gets the progress, if it is not this one.
     pub(super) progress_token: Option<u64>,
@@ -54,7 +53,6 @@ impl ConnectionInner {
         self.link.dispatcher()
     }
 
-    /// Sends a request of Gantry's own.
     pub(super) async fn own(&self, method: &str, params: &str) -> Result<String, UpstreamError> {
         self.request(OutgoingRequest::own(method, params, &CancellationToken::new())).await
     }

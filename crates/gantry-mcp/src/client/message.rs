@@ -11,7 +11,6 @@ use serde::{Deserialize, de::IgnoredAny};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
-/// One message of a server.
 #[derive(Debug, PartialEq)]
 pub(super) enum Message<'a> {
     /// Wants an answer under this id (JSON text).
@@ -105,13 +104,11 @@ pub(super) fn error_object(text: &str) -> ErrorObject {
     ErrorObject { code, message, data }
 }
 
-/// The text of a request.
 pub(super) fn request(id: u64, method: &str, params: &str) -> String {
     let (id, method) = (id.to_string(), raw::quoted(method));
     raw::object([("jsonrpc", "\"2.0\""), ("id", &id), ("method", &method), ("params", params)])
 }
 
-/// The text of a notification.
 pub(super) fn notification(method: &str, params: &str) -> String {
     raw::object([("jsonrpc", "\"2.0\""), ("method", &*raw::quoted(method)), ("params", params)])
 }

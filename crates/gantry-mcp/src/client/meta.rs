@@ -78,7 +78,6 @@ fn with_meta(params: &str, members: &[(Cow<'_, str>, Cow<'_, str>)]) -> String {
     raw::with(params, "_meta", &raw::object(members.iter().map(|(key, value)| (&**key, &**value))))
 }
 
-/// The params of a legacy request.
 pub(super) fn legacy(params: &str, meta: Option<&str>, token: Option<u64>) -> String {
     let mut members = passed_on(meta);
     if let Some(token) = token {

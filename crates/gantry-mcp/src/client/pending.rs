@@ -44,7 +44,6 @@ struct Orphan {
     until: Option<Instant>,
 }
 
-/// A request whose answer is waited for.
 #[derive(Debug)]
 pub(super) struct PendingRequest {
     pub(super) owner: RequestOwner,
@@ -53,11 +52,9 @@ pub(super) struct PendingRequest {
     pub(super) is_task: bool,
 }
 
-/// The client behind a pending request.
 #[derive(Debug, Clone)]
 pub(super) struct RequestOwner {
     pub(super) client: Arc<dyn ClientChannel>,
-    /// Fires when the request has ended.
     pub(super) ended: CancellationToken,
 }
 
@@ -73,9 +70,6 @@ pub(super) enum Recipient {
 
 impl PendingRequests {
     /// Takes a request in.
-    ///
-    /// # Errors
-    /// There are too many; says how many.
     pub(super) fn add(&mut self, id: u64, own: bool, request: PendingRequest) -> Result<(), String> {
         let (requests, limit, whose) = if own {
             (&mut self.own, MAX_OWN_IN_FLIGHT, "requests of Gantry's own")

@@ -33,9 +33,6 @@ impl Connection {
     /// Subscribes to changes of this resource (the server's own URI), or unsubscribes.
     ///
     /// Cancel-safety: whether the change was made is not known; it can be made again.
-    ///
-    /// # Errors
-    /// The server does not take it, or there are too many.
     pub async fn watch(&self, uri: &str, on: bool) -> Result<(), UpstreamError> {
         let (inner, Subscriptions { wanted, .. }) = (&self.inner, &self.inner.subscriptions);
         if !inner.offers("resources", "subscribe") {
@@ -80,9 +77,6 @@ impl Connection {
     }
 
     /// Sets the level from which on a legacy server sends log messages. Every modern request carries its own.
-    ///
-    /// # Errors
-    /// The server does not take it.
     pub async fn set_log_level(&self, level: LogLevel) -> Result<(), UpstreamError> {
         let inner = &self.inner;
         if inner.is_modern() {

@@ -11,7 +11,6 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-/// How one tool is called.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct ToolHints {
     /// Arguments that are repeated in headers.
@@ -46,7 +45,6 @@ impl ToolCallHints {
         offered
     }
 
-    /// The hints for a call with these params.
     pub(super) fn get(&self, params: &str) -> Option<Arc<ToolHints>> {
         let known = lock(&self.0);
         if known.is_empty() {

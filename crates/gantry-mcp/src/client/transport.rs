@@ -16,7 +16,6 @@ pub(super) struct Call<'a> {
     pub(super) method: &'a str,
     /// The params with their `_meta`.
     pub(super) params: &'a str,
-    /// The headers of a request over HTTP.
     pub(super) headers: HeaderMap,
     pub(super) client: Arc<dyn ClientChannel>,
     /// It is Gantry's own request, not one of a client.
@@ -32,7 +31,6 @@ pub(super) enum TransportError {
     Http(HttpErrorResponse),
 }
 
-/// An HTTP response that is an error.
 #[derive(Debug)]
 pub(super) struct HttpErrorResponse {
     pub(super) status: StatusCode,
@@ -40,7 +38,6 @@ pub(super) struct HttpErrorResponse {
     pub(super) error: Option<ErrorObject>,
     /// That error has the id of the request: it is the answer to it.
     pub(super) names_request: bool,
-    /// The beginning of the body.
     pub(super) excerpt: String,
     /// The request named a session.
     pub(super) in_session: bool,
@@ -124,7 +121,6 @@ impl From<TransportError> for UpstreamError {
     }
 }
 
-/// A link to a server.
 #[derive(Debug)]
 pub(super) enum Link {
     Duplex(Duplex),
@@ -139,7 +135,6 @@ impl Link {
         }
     }
 
-    /// Sends a message that has no answer.
     pub(super) async fn notify(&self, text: String) -> Result<(), TransportError> {
         match self {
             Self::Duplex(duplex) => Ok(duplex.dispatcher.send(None, text).await?),

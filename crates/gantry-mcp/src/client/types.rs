@@ -8,7 +8,6 @@ use tokio::{
     sync::{Notify, mpsc},
 };
 
-/// A server that can be connected to.
 #[derive(Debug, Clone)]
 pub struct Target {
     /// The server's id, in log lines and as the provider of its changes.
@@ -55,7 +54,6 @@ impl Debug for Transport {
     }
 }
 
-/// Starts the process of a server.
 pub trait Spawn: Send + Sync + Debug {
     fn spawn(&self) -> BoxFuture<'_, Result<IoStreams, String>>;
 }
@@ -104,7 +102,6 @@ impl Default for OfferedCapabilities {
     }
 }
 
-/// Sees the messages of a connection.
 pub trait Trace: Send + Sync + Debug {
     /// A message went out (`sent`) or came in.
     fn frame(&self, sent: bool, text: &str);
@@ -113,13 +110,11 @@ pub trait Trace: Send + Sync + Debug {
 /// What a server says about itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UpstreamInfo {
-    /// The version that is spoken with it.
     pub version: Version,
     /// Its capabilities, the text of an object.
     pub capabilities: String,
     /// Its name and version, the text of an object, if it said so.
     pub server_info: Option<String>,
-    /// Its instructions to models.
     pub instructions: Option<String>,
 }
 
@@ -135,7 +130,6 @@ pub enum UpstreamError {
     /// The request was sent, and its outcome is not known.
     #[error("{0}")]
     OutcomeUnknown(String),
-    /// The caller cancelled the request.
     #[error("canceled")]
     Canceled,
 }

@@ -10,7 +10,6 @@ use std::{
 };
 use tokio::sync::oneshot;
 
-/// All pending requests to one legacy client.
 #[derive(Debug, Default)]
 pub(super) struct ClientRequests {
     last_id: AtomicU64,

@@ -15,7 +15,6 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 impl Server {
-    /// Starts a request of a legacy client.
     pub(super) fn start_legacy(
         &self,
         connection: &Arc<Connection>,

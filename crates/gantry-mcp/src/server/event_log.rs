@@ -180,7 +180,6 @@ impl EventLogs {
         Some(EventReader { logs: Arc::clone(self), position, reader, changed })
     }
 
-    /// The end of a stream as it is now.
     pub(super) fn end_position(&self, stream: u64) -> EventPosition {
         let event = self.lock().streams.get(&stream).map_or(0, |stream| stream.last);
         EventPosition { stream, event }

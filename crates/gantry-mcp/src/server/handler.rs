@@ -69,7 +69,6 @@ pub trait Handler: Any + Send + Sync {
     fn close_session(&self) -> BoxFuture<'_, ()>;
 }
 
-/// The outcome of a request.
 pub struct Outcome {
     /// The text of a result object of any protocol version, or the error. A result is changed only where the client's
     /// version needs it.

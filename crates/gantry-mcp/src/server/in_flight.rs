@@ -7,7 +7,6 @@ use std::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// All requests in flight of one client.
 #[derive(Debug, Clone)]
 pub(super) struct InFlightRequests(Arc<Shared>);
 
@@ -63,7 +62,6 @@ impl InFlightRequests {
     }
 }
 
-/// One request in flight.
 #[derive(Debug)]
 pub(super) struct InFlightGuard {
     requests: InFlightRequests,
@@ -88,7 +86,6 @@ impl Drop for InFlightGuard {
     }
 }
 
-/// The refusal of a request beyond the limit.
 pub(super) fn too_many(limit: usize) -> ErrorObject {
     let message = format!("{limit} requests are running already; wait until one of them is answered");
     ErrorObject::invalid_request(message)

@@ -22,7 +22,6 @@ use tokio_util::sync::CancellationToken;
 /// How long subscribing to all resources of one request may take; the client waits for the first message so long.
 const GRANT_WAIT: Duration = Duration::from_secs(20);
 
-/// The notifications that a client asks for.
 #[derive(Debug)]
 pub(super) struct ListenRequest {
     filter: ListenFilter,
@@ -31,9 +30,6 @@ pub(super) struct ListenRequest {
 
 impl ListenRequest {
     /// Reads the filter, as far as this server can honour it.
-    ///
-    /// # Errors
-    /// There is no filter, or it is not one.
     pub(super) fn read(params: &Params<'_>, id: &Id<'_>, features: &Features) -> Result<Self, ErrorObject> {
         let Some(sent) = params.get("notifications").filter(|text| text.starts_with('{')) else {
             return Err(ErrorObject::invalid_params("subscriptions/listen needs notifications, an object"));
@@ -68,7 +64,6 @@ fn read_uris(list: &str) -> Result<Vec<String>, ErrorObject> {
     Ok(uris.into_iter().filter(|uri| seen.insert(uri.clone())).collect())
 }
 
-/// An open `subscriptions/listen`.
 pub(super) struct Listening {
     server: Server,
     id: Id<'static>,

@@ -61,9 +61,6 @@ pub(super) fn check(request: &Request<'_>, headers: Option<&HeaderMap>) -> Resul
 }
 
 /// Parses a request that passed [`check`].
-///
-/// # Errors
-/// The error response.
 pub(super) fn parse(request: &Request<'_>, handler: &dyn Handler) -> Result<ParsedRequest, Reply> {
     let operation = Operation::read(&request.method, &request.params, Version::MODERN, handler);
     let operation = operation.map_err(|error| refuse(request, &error))?;

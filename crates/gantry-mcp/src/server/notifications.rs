@@ -18,7 +18,6 @@ use std::{
 };
 use tokio::sync::broadcast::{Receiver, error::RecvError};
 
-/// The notifications that a client wants.
 pub(super) enum Interest {
     /// All that a legacy client gets.
     Session { connection: Arc<Connection>, features: Features },
@@ -38,7 +37,6 @@ pub(super) struct ListenFilter {
     pub(super) id: String,
 }
 
-/// The notifications of one client.
 pub(super) struct NotificationFeed {
     handler: Arc<dyn Handler>,
     changes: Receiver<ChangeNotice>,
@@ -56,7 +54,6 @@ impl NotificationFeed {
         Self { handler, changes, interest, backlog: VecDeque::new() }
     }
 
-    /// The feed of a legacy client.
     pub(super) fn of_connection(connection: &Arc<Connection>, changes: Receiver<ChangeNotice>) -> Self {
         let handler = Arc::clone(&connection.handler);
         let interest = Interest::Session { connection: Arc::clone(connection), features: handler.features() };

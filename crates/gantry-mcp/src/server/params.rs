@@ -12,7 +12,6 @@ use gantry_core::{CallRequest, Priority};
 use std::{borrow::Cow, sync::Arc};
 
 impl<'a> Params<'a> {
-    /// The text of the whole object.
     pub(super) fn object_text(&self) -> &'a str {
         self.text.unwrap_or("{}")
     }
@@ -95,7 +94,6 @@ impl<'a> Params<'a> {
         })
     }
 
-    /// The level that `logging/setLevel` names.
     pub(super) fn level(&self) -> Option<LogLevel> {
         level(self.get("level"))
     }
@@ -127,7 +125,6 @@ impl<'a> Params<'a> {
         Ok(())
     }
 
-    /// The call that `tools/call` describes.
     pub(super) fn call(&self) -> Result<CallRequest, ErrorObject> {
         let tool = self.string("name").ok_or_else(|| {
             ErrorObject::invalid_params("tools/call needs name, the name of a tool as a string")

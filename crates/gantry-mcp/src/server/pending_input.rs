@@ -25,7 +25,6 @@ use std::{
 use tokio::{sync::oneshot, time::Instant};
 use uuid::Uuid;
 
-/// All requests that wait for input.
 pub(super) struct PendingInputs {
     // Invariant: never held across an await.
     state: Mutex<State>,
@@ -73,7 +72,6 @@ impl ParkKey {
     }
 }
 
-/// The result of sending a request again.
 pub(super) enum Resumed {
     Running(Box<RunningRequest>),
     /// Responses to these requests are missing.

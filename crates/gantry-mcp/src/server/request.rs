@@ -65,9 +65,6 @@ impl Operation {
     }
 
     /// Reads the operation of a request.
-    ///
-    /// # Errors
-    /// There is no such method here, or its params do not fit.
     pub(super) fn read(
         method: &str,
         params: &Params<'_>,

@@ -28,7 +28,6 @@ use uuid::Uuid;
 /// Tells a client of the older era that an elicitation by URL is complete.
 const ELICITATION_COMPLETE: &str = "notifications/elicitation/complete";
 
-/// The options of one request.
 #[derive(Debug, Default)]
 pub(super) struct RequestOptions {
     /// Its token for progress, as JSON text.
@@ -55,7 +54,6 @@ pub(super) enum ResponseMode {
     Single,
 }
 
-/// The channel to the client of one request.
 pub(super) struct RequestChannel {
     mode: ClientMode,
     /// `None` while a client of 2026-07-28 that was asked for input is away: notifications would come too late.
@@ -72,7 +70,6 @@ impl RequestChannel {
         Arc::new(Self { mode, options, asking, outgoing: OutgoingQueue::default() })
     }
 
-    /// The protocol version of the client.
     pub(super) fn version(&self) -> Version {
         match &self.mode {
             ClientMode::Legacy(connection, _) => connection.version,
@@ -274,7 +271,6 @@ pub(super) fn matching_responses(requests: &[ClientRequest], responses: &str) ->
     requests.iter().map(response).collect()
 }
 
-/// The text of a notification.
 pub(super) fn notification(method: &str, params: &str) -> String {
     format!("{{\"jsonrpc\":\"2.0\",\"method\":{},\"params\":{params}}}", raw::quoted(method))
 }

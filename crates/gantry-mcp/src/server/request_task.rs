@@ -31,7 +31,6 @@ pub(super) struct RequestTask {
     pub(super) park_key: Option<ParkKey>,
 }
 
-/// The next thing to send.
 pub(super) enum Next {
     /// A message before the response.
     Message(String, Delivery),
@@ -119,7 +118,6 @@ enum Work {
 }
 
 impl RunningRequest {
-    /// Starts an operation.
     pub(super) fn start(
         handler: Arc<dyn Handler>,
         operation: Operation,

@@ -35,7 +35,6 @@ pub(super) struct ResponseContext<'a> {
 }
 
 impl ResponseWriter {
-    /// The response to `initialize`.
     pub(super) fn initialize(
         &self,
         id: &Id<'_>,

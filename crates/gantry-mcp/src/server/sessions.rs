@@ -24,7 +24,6 @@ const MAX_IDENTITY_SHARE: usize = 4;
 /// The pause after a search that did not make enough room: looking at all sessions takes a millisecond.
 const SEARCH_PAUSE_MS: u64 = 1000;
 
-/// All open sessions, bounded in number.
 pub(super) struct Sessions {
     // Invariant: never held across an await; readers hold it for one look-up.
     entries: RwLock<HashMap<Uuid, Arc<HttpSession>>>,
@@ -141,7 +140,6 @@ impl Sessions {
         self.next_search.store(self.now() + SEARCH_PAUSE_MS, Ordering::Relaxed);
     }
 
-    /// Removes every session.
     pub(super) fn take_all(&self) -> Vec<Arc<HttpSession>> {
         let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
         entries.drain().map(|(_, session)| session).collect()

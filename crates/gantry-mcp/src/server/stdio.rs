@@ -21,9 +21,6 @@ impl Server {
     /// Serves one connection until its input ends, then waits a little for requests that are still running.
     ///
     /// Dropping the future ends the connection at once; its session is still closed.
-    ///
-    /// # Errors
-    /// When the input cannot be read or the output cannot be written.
     pub async fn serve<R, W>(&self, handler: Arc<dyn Handler>, reader: R, writer: W) -> io::Result<()>
     where
         R: AsyncRead + Unpin + Send,

@@ -19,7 +19,6 @@ use body::Body;
 use parameters::{Pairs, Parameter, Place, TooLong, in_header};
 use serde_json::{Map, Value};
 
-/// Headers that are never an argument.
 const NOT_ARGUMENTS: [&str; 18] = [
     // They say where a request goes and where it ends.
     "connection",
@@ -44,7 +43,6 @@ const NOT_ARGUMENTS: [&str; 18] = [
     "x-method-override",
 ];
 
-/// Whether an argument may set this header.
 pub(crate) fn may_be_argument(header: &str) -> bool {
     !NOT_ARGUMENTS.iter().any(|other| other.eq_ignore_ascii_case(header))
 }
@@ -66,7 +64,6 @@ pub struct Prepared {
     pub path: String,
     /// The query without its `?`; empty for none.
     pub query: String,
-    /// Names and values.
     pub headers: Vec<(String, String)>,
     /// The media type and the bytes.
     pub body: Option<(String, Vec<u8>)>,
@@ -74,9 +71,6 @@ pub struct Prepared {
 
 impl Operation {
     /// The request that these arguments, which the input schema has let pass, stand for.
-    ///
-    /// # Errors
-    /// Says which argument cannot be sent, and why.
     pub fn prepare(&self, arguments: &Map<String, Value>) -> Result<Prepared, String> {
         self.template.prepare(&self.path, arguments)
     }

@@ -55,9 +55,6 @@ pub(crate) enum DetailLevel {
 }
 
 /// The schema of a tool, with all its details or, if that is too large, with two levels of them. `root` makes its root.
-///
-/// # Errors
-/// Says what is wrong with the document, or that the schema is too large.
 pub(crate) fn fit<'a>(
     direction: Direction,
     root: impl Fn(&mut Converter<'a>) -> Result<Map<String, Value>, String>,
@@ -109,9 +106,6 @@ impl<'a> Converter<'a> {
     }
 
     /// One schema, with references into `$defs`. Past the limits it is `{}`, and [`Self::complete`] gives nothing.
-    ///
-    /// # Errors
-    /// A reference leads nowhere.
     pub(crate) fn schema(&mut self, node: NodeRef<'a>) -> Result<Map<String, Value>, String> {
         self.convert(node, SchemaContext::root(self.direction))
     }

@@ -162,9 +162,6 @@ impl Child {
     /// Waits until the program has ended and all its descendants are gone.
     ///
     /// Cancel-safety: may be given up and called again.
-    ///
-    /// # Errors
-    /// The system does not tell.
     pub async fn wait(&mut self) -> Result<Exit, Error> {
         if let Some(exit) = self.exit {
             return Ok(exit);

@@ -24,7 +24,6 @@ pub(super) struct Reaped {
     pub(super) is_empty: bool,
 }
 
-/// Reaps the dead children.
 pub(super) fn reap(main: Pid) -> rustix::io::Result<Reaped> {
     let mut reaped = Reaped { main: None, is_empty: false };
     loop {

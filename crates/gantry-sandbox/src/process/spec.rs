@@ -17,7 +17,6 @@ use crate::Error;
 /// Limit: starts of one specification at once. A start that hangs in the kernel keeps a thread.
 const STARTS: usize = 4;
 
-/// A program to start.
 #[derive(Clone)]
 pub struct Spec {
     /// A name to look up on the PATH in `env`, or a path; a relative path starts at `cwd`.

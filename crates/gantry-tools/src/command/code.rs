@@ -13,7 +13,6 @@ use std::time::Duration;
 const INSTRUCTIONS: &str = "Programs run in a sandbox: the workspace is /workspace and their working folder, what they \
 write there stays, and everything else is gone with the run. They see nothing else of this machine.";
 
-/// The tool that runs code, with this runner.
 #[must_use]
 pub fn code_tools(runner: Arc<CommandRunner>) -> ToolBox {
     ToolBox::new()
@@ -22,7 +21,6 @@ pub fn code_tools(runner: Arc<CommandRunner>) -> ToolBox {
         .unavailable_if(CommandRunner::unavailable_reason)
 }
 
-/// The tool.
 #[derive(Debug)]
 struct RunCode(Arc<CommandRunner>);
 

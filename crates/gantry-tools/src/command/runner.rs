@@ -44,18 +44,15 @@ pub(crate) enum LimitKind {
     Builds,
 }
 
-/// One program to run.
 #[derive(Debug, Clone)]
 pub(crate) struct CommandSpec {
     /// A name, or a path in the jail.
     pub(crate) program: String,
-    /// Its arguments.
     pub(crate) args: Vec<String>,
     /// Variables besides those that every job has.
     pub(crate) env: BTreeMap<String, String>,
     /// Where it starts, relative to the workspace; empty is the workspace itself.
     pub(crate) folder: PathBuf,
-    /// Its standard input.
     pub(crate) input: Vec<u8>,
     /// What it may do with the workspace.
     pub(crate) access: Access,
@@ -102,19 +99,16 @@ impl CommandSpec {
         }
     }
 
-    /// The same with these arguments.
     pub(crate) fn args<T: Into<String>>(mut self, args: impl IntoIterator<Item = T>) -> Self {
         self.args.extend(args.into_iter().map(Into::into));
         self
     }
 
-    /// The same with these variables.
     pub(crate) fn env<'a>(mut self, variables: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         self.env.extend(variables.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())));
         self
     }
 
-    /// The program and its arguments.
     pub(crate) fn command_line(&self) -> Vec<String> {
         [&self.program].into_iter().chain(&self.args).cloned().collect()
     }
@@ -139,7 +133,6 @@ pub struct CommandRunner {
     pub(crate) options: CodeOptions,
     /// What there is besides the system's own programs.
     pub(crate) toolchains: Toolchains,
-    /// For the jobs that run.
     slots: Semaphore,
 }
 
@@ -364,7 +357,6 @@ pub(crate) fn exit_code(end: ExitReason) -> i32 {
 const SIGNAL_BASE: i32 = 128;
 const KILLED: i32 = 9;
 
-/// Whole milliseconds.
 pub(crate) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

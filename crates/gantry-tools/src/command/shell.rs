@@ -20,7 +20,6 @@ pub fn shell_tools(runner: Arc<CommandRunner>, policy: ShellPolicy) -> ToolBox {
     ToolBox::new().with(ShellExec { runner, policy }).unavailable_if(CommandRunner::unavailable_reason)
 }
 
-/// The tool.
 #[derive(Debug)]
 struct ShellExec {
     runner: Arc<CommandRunner>,

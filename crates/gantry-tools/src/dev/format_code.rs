@@ -16,12 +16,9 @@ use gantry_sandbox::jail::JobOutput;
 use snapshot::{BOUNDS, Snapshot};
 use std::time::Duration;
 
-/// How long a formatter may take.
 const WALL: Duration = Duration::from_mins(2);
-/// Paths in a result.
 const PATHS: usize = 1000;
 
-/// The tool.
 #[derive(Debug)]
 pub(super) struct FormatCode(pub(super) Arc<DevContext>);
 

@@ -23,7 +23,6 @@ use std::time::Duration;
 /// How long an installation may take, with all its steps.
 const WALL: Duration = Duration::from_mins(15);
 
-/// The tool.
 #[derive(Debug)]
 pub(super) struct InstallPackage(pub(super) Arc<DevContext>);
 

@@ -49,7 +49,6 @@ impl ProjectDir {
         }
     }
 
-    /// The folder as messages have it.
     pub(super) fn shown(&self) -> String {
         if self.folder.as_os_str().is_empty() {
             return "the workspace".to_owned();

@@ -32,7 +32,6 @@ pub(super) const NAMED: usize = 10_000;
 /// Directories within directories that are deleted; each keeps a handle open.
 pub(super) const DEPTH: usize = 128;
 
-/// The tool.
 #[derive(Debug)]
 pub(super) struct DeleteFile;
 

@@ -22,7 +22,6 @@ pub(super) const DEPTH: usize = 16;
 /// Names that one call reads to find the first [`LISTED`].
 const SCANNED: usize = 2_000_000;
 
-/// The tool.
 #[derive(Debug)]
 pub(super) struct ListDirectory;
 

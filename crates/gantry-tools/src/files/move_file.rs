@@ -13,7 +13,6 @@ use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
 
-/// The tool.
 #[derive(Debug)]
 pub(super) struct MoveFile;
 

@@ -12,7 +12,6 @@ use base64::prelude::BASE64_STANDARD;
 /// What is read of one file; a larger file is refused, not cut.
 pub(super) const READ_BYTES: u64 = 10 * 1024 * 1024;
 
-/// The tool.
 #[derive(Debug)]
 pub(super) struct ReadFile;
 

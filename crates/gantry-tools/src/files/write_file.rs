@@ -22,10 +22,8 @@ use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::fd::OwnedFd;
 
-/// The content of one call.
 const WRITTEN_BYTES: usize = 10 * 1024 * 1024;
 
-/// The tool.
 #[derive(Debug)]
 pub(super) struct WriteFile;
 
@@ -93,7 +91,6 @@ impl FileTool for WriteFile {
     }
 }
 
-/// The bytes to write.
 fn decode_content(args: &Args) -> Result<Cow<'_, [u8]>, CallFailure> {
     let bytes: Cow<'_, [u8]> = match args.encoding {
         Encoding::Utf8 => args.content.as_bytes().into(),

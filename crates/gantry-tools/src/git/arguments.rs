@@ -5,7 +5,6 @@ use crate::workspace::path::RelPath;
 use gantry_core::CallFailure;
 use gantry_sandbox::jail::WORKSPACE;
 
-/// Paths that one call names.
 pub(super) const MAX_FILES: usize = 1000;
 /// Bytes of all paths that one call names: they have to fit on a command line.
 const FILES_BYTES: usize = 512 * 1024;

@@ -31,7 +31,6 @@ pub(super) struct Change {
     pub(super) binary: bool,
 }
 
-/// All files that differ.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Changes {
     /// The first of them.
@@ -48,7 +47,6 @@ impl Changes {
     }
 }
 
-/// The word for a letter of git's.
 pub(super) fn status_word(letter: u8) -> Option<&'static str> {
     Some(match letter {
         b'A' => "added",

@@ -19,12 +19,9 @@ use std::time::Duration;
 const STAGE: &str = include_str!("sh/stage.sh");
 /// The author where neither the repository nor the configuration has one.
 const DEFAULT_AUTHOR: (&str, &str) = ("Gantry", "gantry@localhost");
-/// Files that a question names.
 const ASKED_FILES: usize = 20;
-/// Bytes of the message of a commit.
 const MESSAGE_BYTES: usize = 64 * 1024;
 
-/// The tool.
 #[derive(Debug)]
 pub(super) struct GitCommit(pub(super) Arc<GitContext>);
 

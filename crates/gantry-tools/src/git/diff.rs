@@ -7,13 +7,11 @@ use super::script::{Answer, script};
 use crate::command::runner::CommandSpec;
 use crate::tool::prelude::*;
 
-/// Bytes of the text of a diff.
 const DIFF_BYTES: usize = 1024 * 1024;
 
 /// Lines around a change that a diff shows.
 const MAX_CONTEXT: u32 = 20;
 
-/// The tool.
 #[derive(Debug)]
 pub(super) struct GitDiff(pub(super) Arc<GitContext>);
 

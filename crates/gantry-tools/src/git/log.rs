@@ -6,10 +6,8 @@ use super::script::{Answer, script, unreadable};
 use crate::command::runner::CommandSpec;
 use crate::tool::prelude::*;
 
-/// Commits that one call gives.
 const MAX_COMMITS: u32 = 500;
 
-/// The tool.
 #[derive(Debug)]
 pub(super) struct GitLog(pub(super) Arc<GitContext>);
 

@@ -20,7 +20,6 @@ use gantry_sandbox::jail::PROXY;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The tool.
 #[derive(Debug)]
 pub(super) struct GitPush(pub(super) Arc<GitContext>);
 
@@ -174,7 +173,6 @@ impl GitPush {
     }
 }
 
-/// What a person is asked.
 fn question(plan: &Plan) -> String {
     let branch = display_text(&plan.branch);
     let what = match &plan.old {

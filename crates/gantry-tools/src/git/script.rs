@@ -59,7 +59,6 @@ const CONFIG: [(&str, &str); 16] = [
     ("push.gpgSign", "false"),
 ];
 
-/// What scripts share.
 const PRELUDE: &str = include_str!("sh/prelude.sh");
 /// What those share that run hooks.
 pub(super) const HOOKS: &str = include_str!("sh/hooks.sh");
@@ -85,7 +84,6 @@ pub(super) fn script(parts: &[&str], settings: &[(&str, &str)]) -> CommandSpec {
     script
 }
 
-/// A script that changes the workspace.
 pub(super) fn writing_script(parts: &[&str]) -> CommandSpec {
     CommandSpec { access: Access::Write, wall: WORKING, ..script(parts, &[]) }
 }
@@ -152,7 +150,6 @@ pub(super) fn unreadable() -> CallFailure {
     failure::failed("git answered something that Gantry does not understand; please report this")
 }
 
-/// What a script answered.
 #[derive(Debug)]
 pub(super) struct Answer<'a> {
     /// What was not read yet.
@@ -197,7 +194,6 @@ impl<'a> Iterator for Answer<'a> {
     }
 }
 
-/// The beginning of a commit's id.
 pub(super) fn short_id(hash: &str) -> &str {
     hash.get(..10).unwrap_or(hash)
 }

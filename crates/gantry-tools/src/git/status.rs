@@ -5,7 +5,6 @@ use super::changes::{FILES, status_word};
 use super::script::{Answer, script, unreadable};
 use crate::tool::prelude::*;
 
-/// The tool.
 #[derive(Debug)]
 pub(super) struct GitStatus(pub(super) Arc<GitContext>);
 

@@ -21,7 +21,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use tokio_util::sync::CancellationToken;
 
-/// Threads of one search.
 const THREADS: usize = 8;
 /// Names that one walk looks at.
 const NAMES: usize = 1_000_000;

@@ -21,7 +21,6 @@ const HEADER_BYTES: usize = 64 * 1024;
 /// How long the next piece of a body may take.
 const READ_IDLE: Duration = Duration::from_secs(10);
 
-/// An answer that was read.
 #[derive(Debug)]
 pub(super) struct Page {
     status: StatusCode,

@@ -8,7 +8,6 @@ use gantry_egress::address_guard::{self, IpNet};
 use gantry_egress::host_pattern::host_name;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Bytes of a URL.
 pub(super) const URL_BYTES: usize = 8 * 1024;
 
 /// Ports below this are for services that are not the web.
@@ -24,7 +23,6 @@ pub(super) struct UrlPolicy {
 }
 
 impl UrlPolicy {
-    /// Whether a URL is on the allow-list.
     pub(super) fn lists(&self, url: &Url) -> bool {
         self.allow.iter().any(|pattern| pattern.matches(url))
     }

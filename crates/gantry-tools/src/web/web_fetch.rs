@@ -35,7 +35,6 @@ const LISTED: &str = "listed";
 const READABLE: &str =
     "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.9, text/plain;q=0.8, */*;q=0.5";
 
-/// The tool.
 #[derive(Debug)]
 pub(super) struct WebFetch {
     pub(super) client: HttpClient,
@@ -157,7 +156,6 @@ impl Tool for WebFetch {
 /// Why a fetch is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Basis {
-    /// The URL is on the allow-list.
     AllowList,
     /// An approver said yes to it.
     Approval,
@@ -242,7 +240,6 @@ impl Request {
         Ok(Self { outbound, timeout, format: args.format })
     }
 
-    /// What an approver reads.
     fn question(&self) -> String {
         let OutboundRequest { method, url, headers, body } = &self.outbound;
         let mut displayed: String = url.as_str().chars().take(DISPLAYED_URL_CHARS).collect();

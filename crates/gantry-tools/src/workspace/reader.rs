@@ -90,7 +90,6 @@ impl WorkspaceReader {
         if self.is_hidden(&stat) { Err(Errno::NOENT) } else { Ok((file, stat)) }
     }
 
-    /// Opens a regular file.
     pub(crate) fn open_file(&self, path: &Path) -> Result<(File, Stat), Errno> {
         let (dir, name) = self.open_parent(path)?;
         self.open_file_at(dir, name)
@@ -128,12 +127,10 @@ impl WorkspaceReader {
         Ok(entries)
     }
 
-    /// Whether no tool may read this.
     pub(crate) fn is_hidden(&self, stat: &Stat) -> bool {
         self.protection.hides(Id::of(stat))
     }
 
-    /// The root, to go down from.
     fn open_root(&self) -> Result<OwnedFd, Errno> {
         open_dir(&self.root, OsStr::new("."))
     }

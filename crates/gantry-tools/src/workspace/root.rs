@@ -28,7 +28,6 @@ pub(super) const LINKS_FOLLOWED: usize = 40;
 /// A file whose content is compared; of a larger one, identity, size and times are.
 const HASHED_BYTES: u64 = 64 * 1024 * 1024;
 
-/// The opened workspace folder.
 #[derive(Debug)]
 pub(crate) struct WorkspaceRoot {
     dir: Dir,
@@ -183,7 +182,6 @@ impl WorkspaceRoot {
 }
 
 impl Entry {
-    /// Looks at what has a name in a directory.
     pub(crate) fn find(parent: OpenDir, name: OsString, shown: &str) -> Result<Self, CallFailure> {
         let stat = stat_at(&parent.dir, &name);
         let stat = stat.map_err(|error| failure::os_error("looking at", shown, error))?;

@@ -15,7 +15,6 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 use tokio::time::{sleep, timeout};
 
 impl HttpSession {
-    /// Posts a request and follows its answer.
     pub(super) async fn exchange(
         &self,
         request: &mut RequestGuard,

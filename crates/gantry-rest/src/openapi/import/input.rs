@@ -22,7 +22,6 @@ use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-/// The input of an operation.
 #[derive(Debug)]
 pub(crate) struct Input {
     pub(crate) schema: SchemaText,
@@ -30,9 +29,6 @@ pub(crate) struct Input {
 }
 
 /// The arguments of an operation. The API keys among its parameters come from the configuration, never from a model.
-///
-/// # Errors
-/// Says why the operation cannot be called with arguments.
 pub(crate) fn input(
     path: &str,
     item: NodeRef<'_>,

@@ -43,7 +43,6 @@ fn described_successes(operation: NodeRef<'_>) -> Option<Vec<NodeRef<'_>>> {
     Some(schemas)
 }
 
-/// The responses that are successes.
 fn successes(responses: NodeRef<'_>) -> Vec<NodeRef<'_>> {
     let is_success = |status: &str| {
         let mut chars = status.chars();

@@ -16,7 +16,6 @@ pub(crate) const BODY: &str = "body";
 /// A media type and the bytes of it.
 pub(crate) type Written = (String, Vec<u8>);
 
-/// How the body of an operation is made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Body {
     /// The media type that is sent; that of a multipart body has its boundary added.
@@ -42,7 +41,6 @@ pub(crate) enum BodyFormat {
     Binary,
 }
 
-/// The arguments of a body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Source {
     /// [`BODY`].
@@ -65,9 +63,6 @@ pub(crate) struct PropertyEncoding {
 
 impl Body {
     /// The body that these arguments make; nothing if none of them is for it and none has to be.
-    ///
-    /// # Errors
-    /// Says which argument cannot be sent, and why.
     pub(crate) fn write(&self, arguments: &Map<String, Value>) -> Result<Option<Written>, String> {
         let written = match self.format {
             BodyFormat::Json => self.json(arguments),
@@ -180,7 +175,6 @@ impl Body {
     }
 }
 
-/// A property of a form.
 pub(super) struct Field<'a> {
     /// The argument that it comes from, for saying what is wrong with it.
     pub(super) whose: String,

@@ -26,7 +26,6 @@ fn sent(template: &str) -> (&str, &str) {
     ends.min().and_then(|end| template.split_at_checked(end)).unwrap_or((template, ""))
 }
 
-/// The path and the query of a template.
 pub(crate) fn split(template: &str) -> (&str, &str) {
     let (sent, _) = sent(template);
     sent.split_once('?').unwrap_or((sent, ""))

@@ -92,7 +92,6 @@ fn state_object(out: &mut Map<String, Value>) {
     }
 }
 
-/// The schema, or null.
 pub(super) fn or_null(mut out: Map<String, Value>) -> Map<String, Value> {
     if !["$ref", "allOf", "anyOf"].iter().any(|keyword| out.contains_key(*keyword)) {
         null_in_type(&mut out);

@@ -71,7 +71,6 @@ impl<'a> Converter<'a> {
         }
     }
 
-    /// A schema of a child value.
     fn child(&mut self, node: NodeRef<'a>, at: SchemaContext) -> Result<Value, String> {
         let chain = std::mem::take(&mut self.chain);
         let schema = self.convert(node, at.child());

@@ -89,7 +89,6 @@ pub(super) fn choices(node: NodeRef<'_>) -> &[Value] {
     }
 }
 
-/// A scalar as text.
 pub(super) fn as_text(value: &Value) -> Option<Cow<'_, str>> {
     match value {
         Value::String(text) => Some(Cow::Borrowed(text)),

@@ -10,7 +10,6 @@ use serde_json::{Map, Value};
 const NESTING: [&str; 7] = ["$ref", "properties", "items", "additionalProperties", "allOf", "oneOf", "anyOf"];
 
 impl<'a> Converter<'a> {
-    /// A schema with a `$ref`.
     pub(super) fn reference(
         &mut self,
         node: NodeRef<'a>,

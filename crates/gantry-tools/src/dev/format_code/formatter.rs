@@ -10,7 +10,6 @@ use gantry_core::CallFailure;
 use gantry_sandbox::jail::Access;
 use std::path::{Path, PathBuf};
 
-/// A program that formats code.
 struct Program {
     /// The program, perhaps with the command of it that formats, for people.
     name: &'static str,
@@ -22,7 +21,6 @@ struct Program {
 
 /// The file or folder, in the arguments of a [`Program`]. It stands where no file is taken for an option.
 const TARGET: &str = "TARGET";
-/// The option for the edition of Rust.
 const EDITION: &str = "--edition=";
 
 const CARGO_FMT: Program = Program { name: "cargo fmt", fix: "fmt", check: "fmt -- --check" };
@@ -42,11 +40,9 @@ const SHFMT: Program = Program { name: "shfmt", fix: "-w ./TARGET", check: "-d .
 const CLANG: Program =
     Program { name: "clang-format", fix: "-i -- TARGET", check: "--dry-run --Werror -- TARGET" };
 
-/// Code of one kind, and what formats it.
 struct Language {
     /// None is formatted by files only.
     ecosystem: Option<Ecosystem>,
-    /// How the names of its files end.
     extensions: &'static [&'static str],
     /// The first one that is there is taken.
     programs: &'static [Program],
@@ -76,7 +72,6 @@ const LANGUAGES: [Language; 6] = [
     },
 ];
 
-/// A formatter and what it is to work on.
 #[derive(Debug)]
 pub(super) struct Formatter {
     pub(super) name: &'static str,

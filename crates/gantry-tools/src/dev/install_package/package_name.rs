@@ -7,7 +7,6 @@ use crate::text::display_text;
 use gantry_core::CallFailure;
 use regex::Regex;
 
-/// Packages of one call.
 const PACKAGES: usize = 50;
 /// A package with its version; npm takes names of 214 characters.
 const PACKAGE_BYTES: usize = 256;

@@ -16,7 +16,6 @@ const GO_SUMS: &str = "sum.golang.org";
 /// The names of packages, in the command lines of [`Manager`].
 const PACKAGES: &str = "PACKAGES";
 
-/// A package manager.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Manager {
     pub(super) name: &'static str,
@@ -104,7 +103,6 @@ const PIP: Manager = Manager {
     ..NPM
 };
 
-/// How to install what a call asks for.
 #[derive(Debug)]
 pub(super) struct InstallPlan {
     pub(super) manager: &'static Manager,

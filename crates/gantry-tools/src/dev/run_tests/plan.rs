@@ -21,7 +21,6 @@ const TEST_FOLDERS: [&str; 2] = ["tests", "test"];
 /// What is read of each output of a suite. Results are at the end of it, so this is generous.
 const OUTPUT_BYTES: usize = 16 * 1024 * 1024;
 
-/// How to run the tests of a project.
 #[derive(Debug)]
 pub(super) struct TestPlan {
     pub(super) ecosystem: Ecosystem,

@@ -7,7 +7,6 @@ use crate::text::{display_text, last_lines};
 use gantry_core::{CallFailure, ErrorCode, ToolError};
 use gantry_sandbox::jail::{ExitReason, JobOutput};
 
-/// Lines of the server that a result has.
 const SERVER_LINES: usize = 40;
 
 /// What git says before anything is sent, the code of it, and what the caller can do. The first that fits counts.
@@ -66,7 +65,6 @@ fn old_commit(summary: &str) -> Option<String> {
     Some(hash.to_owned())
 }
 
-/// What the server said.
 fn server_lines(said: &str) -> String {
     let lines = said.lines().filter_map(|line| line.strip_prefix("remote:"));
     let shown = lines.map(|line| display_text(line.trim())).filter(|line| !line.is_empty());

@@ -12,7 +12,6 @@ use std::collections::HashSet;
 // Limit: characters that model interfaces accept in the name of an argument.
 const CHARS: usize = 64;
 
-/// One argument of a tool.
 #[derive(Debug)]
 pub(crate) struct Argument<'a> {
     pub(crate) name: String,
@@ -24,7 +23,6 @@ pub(crate) struct Argument<'a> {
     pub(crate) description: Option<Cow<'a, str>>,
 }
 
-/// The values that an argument accepts.
 #[derive(Debug)]
 pub(crate) enum ArgumentType<'a> {
     Schema(NodeRef<'a>),
@@ -77,7 +75,6 @@ impl<'a> ArgumentType<'a> {
     }
 }
 
-/// The schema of a file.
 fn file() -> Value {
     json!({
         "type": "object",
