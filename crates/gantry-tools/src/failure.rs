@@ -8,6 +8,9 @@ use rustix::io::Errno;
 use serde::Serialize;
 use std::io;
 
+/// The result of work for a call.
+pub(crate) type Result<T, E = CallFailure> = std::result::Result<T, E>;
+
 fn without_effect(code: ErrorCode, message: impl Into<String>) -> CallFailure {
     CallFailure::without_effect(ToolError::new(code, message))
 }

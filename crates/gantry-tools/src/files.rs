@@ -112,12 +112,12 @@ trait FileTool: Debug + Send + Sync + 'static {
     type Args: DeserializeOwned + JsonSchema + Send + 'static;
     type Output: Serialize + JsonSchema + Send + 'static;
 
-    fn preflight(_root: &WorkspaceRoot, _args: &Self::Args) -> Result<Preflight, CallFailure> {
+    fn preflight(_root: &WorkspaceRoot, _args: &Self::Args) -> Result<Preflight> {
         Err(failure::missing_precondition())
     }
 
     /// Does what a call is for. Work that consists of many steps stops when the call is cancelled.
-    fn run(root: &WorkspaceRoot, call: &PermittedCall<Self::Args>) -> Result<Self::Output, CallFailure>;
+    fn run(root: &WorkspaceRoot, call: &PermittedCall<Self::Args>) -> Result<Self::Output>;
 }
 
 #[derive(Debug)]
@@ -131,12 +131,12 @@ impl<T: FileTool> Tool for OnWorkspace<T> {
     type Args = T::Args;
     type Output = T::Output;
 
-    async fn preflight(&self, args: T::Args) -> Result<Preflight, CallFailure> {
+    async fn preflight(&self, args: T::Args) -> Result<Preflight> {
         let root = Arc::clone(&self.0);
         run_blocking(EffectState::None, move || T::preflight(&root, &args)).await?
     }
 
-    async fn run(&self, call: PermittedCall<T::Args>) -> Result<T::Output, CallFailure> {
+    async fn run(&self, call: PermittedCall<T::Args>) -> Result<T::Output> {
         let root = Arc::clone(&self.0);
         let reads = T::HINTS.read_only_hint == Some(true);
         let effect = if reads { EffectState::None } else { EffectState::Possible };

@@ -75,13 +75,13 @@ impl Tool for RunCode {
         Some(network.to_owned())
     }
 
-    async fn run(&self, call: PermittedCall<Args>) -> Result<ProgramResult, CallFailure> {
+    async fn run(&self, call: PermittedCall<Args>) -> Result<ProgramResult> {
         run_program(&self.0, self.command(call.args)?, Self::NAME).await
     }
 }
 
 impl RunCode {
-    fn command(&self, args: Args) -> Result<CommandSpec, CallFailure> {
+    fn command(&self, args: Args) -> Result<CommandSpec> {
         for name in args.env.keys() {
             check_variable(name)?;
         }
@@ -115,7 +115,7 @@ const PYTHON: [(&str, &str); 3] =
     [("PYTHONPATH", WORKSPACE), ("PYTHONDONTWRITEBYTECODE", "1"), ("PYTHONUNBUFFERED", "1")];
 
 /// Variables that change which code a program runs before it does what it was asked to, or where it finds its own.
-fn check_variable(name: &str) -> Result<(), CallFailure> {
+fn check_variable(name: &str) -> Result<()> {
     const REFUSED: [&str; 10] = [
         "PATH",
         "HOME",

@@ -5,7 +5,7 @@
 //! egress proxy, which looks at every address.
 
 use crate::command::toolchains::Toolchains;
-use crate::failure;
+use crate::failure::{self, Result};
 use crate::options::{CodeOptions, ResourceLimits};
 use crate::workspace::ProtectedPaths;
 use crate::workspace::definitions::is_lock;
@@ -191,7 +191,7 @@ impl CommandRunner {
     ///
     /// # Errors
     /// It was not started, or the jail broke. A limit or a failure of the program is no error here.
-    pub(crate) async fn run(&self, command: CommandSpec) -> Result<JobOutput, CallFailure> {
+    pub(crate) async fn run(&self, command: CommandSpec) -> Result<JobOutput> {
         let sandbox = Sandbox::find().map_err(|unavailable| failure::failed(unavailable.to_string()))?;
         let workspace = self.jail_workspace.as_ref().map_err(|error| failure::failed(error.clone()))?;
         let rules = command.network.as_ref().map(|access| self.rules(access)).transpose()?;
@@ -208,7 +208,7 @@ impl CommandRunner {
         Ok(ran)
     }
 
-    async fn job(&self, command: CommandSpec) -> Result<Job, CallFailure> {
+    async fn job(&self, command: CommandSpec) -> Result<Job> {
         let (ResourceLimits { memory_mb, cpu_seconds, processes, disk_mb }, _) = self.limits(command.limits);
         let store = command.packages.then(|| self.store.clone());
         if let Some(store) = store.clone() {
@@ -298,7 +298,7 @@ impl CommandRunner {
     }
 
     /// What a job with a network may reach.
-    fn rules(&self, access: &NetworkAccess) -> Result<Rules, CallFailure> {
+    fn rules(&self, access: &NetworkAccess) -> Result<Rules> {
         let mut rules = Rules { private: self.private.clone(), ..Rules::default() };
         let patterns =
             access.hosts.as_ref().map(|hosts| hosts.iter().map(|host| HostPattern::parse(host)).collect());
@@ -313,7 +313,7 @@ impl CommandRunner {
 }
 
 /// Serves the only partner that a job with a network has, until what is returned is dropped.
-fn serve(rules: Rules, listener: std::net::TcpListener) -> Result<DropGuard, CallFailure> {
+fn serve(rules: Rules, listener: std::net::TcpListener) -> Result<DropGuard> {
     let listener = TcpListener::from_std(listener).map_err(|error| {
         let message = format!("the proxy of the sandbox cannot be served, so the job was ended: {error}");
         failure::effect_unknown(message)

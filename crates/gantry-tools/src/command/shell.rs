@@ -61,7 +61,7 @@ impl Tool for ShellExec {
         Some(format!("Allowed commands: {}.", self.policy.allowed_commands.join(", ")))
     }
 
-    async fn run(&self, call: PermittedCall<Args>) -> Result<ProgramResult, CallFailure> {
+    async fn run(&self, call: PermittedCall<Args>) -> Result<ProgramResult> {
         let args = call.args;
         let program = self.allowed_program(&args.command)?;
         let asked = time_limit(args.timeout, MAX_TIMEOUT)?;
@@ -75,7 +75,7 @@ impl Tool for ShellExec {
 
 impl ShellExec {
     /// The program that a command names, if it is on the list.
-    fn allowed_program(&self, command: &str) -> Result<PathBuf, CallFailure> {
+    fn allowed_program(&self, command: &str) -> Result<PathBuf> {
         let allowed = &self.policy.allowed_commands;
         let find = |command: &str| self.runner.program(command);
         let why = match find(command) {

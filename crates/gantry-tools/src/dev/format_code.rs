@@ -70,7 +70,7 @@ impl Tool for FormatCode {
     type Args = Args;
     type Output = Output;
 
-    async fn run(&self, call: PermittedCall<Args>) -> Result<Output, CallFailure> {
+    async fn run(&self, call: PermittedCall<Args>) -> Result<Output> {
         let Self(context) = self;
         let Args { path, ecosystem, check } = call.args;
         let choose = move |context: &DevContext, project: ProjectDir| {
@@ -133,7 +133,7 @@ pub(super) fn commands_of(
     project: &ProjectDir,
     chosen: Option<Ecosystem>,
     toolchains: &crate::command::toolchains::Toolchains,
-) -> Result<[String; 2], CallFailure> {
+) -> Result<[String; 2]> {
     let command = |check| {
         let formatter = Formatter::choose(project, chosen, toolchains, check)?;
         Ok(formatter.run.command_line().join(" "))

@@ -72,7 +72,7 @@ impl FileTool for ListDirectory {
     type Args = Args;
     type Output = Output;
 
-    fn run(root: &WorkspaceRoot, call: &PermittedCall<Args>) -> Result<Output, CallFailure> {
+    fn run(root: &WorkspaceRoot, call: &PermittedCall<Args>) -> Result<Output> {
         let (args, stop) = (&call.args, call.cancel());
         let path = RelPath::parse(&args.path)?;
         let shown = path.shown();

@@ -45,7 +45,7 @@ impl FileTool for ReadFile {
     type Args = Args;
     type Output = Output;
 
-    fn run(root: &WorkspaceRoot, call: &PermittedCall<Args>) -> Result<Output, CallFailure> {
+    fn run(root: &WorkspaceRoot, call: &PermittedCall<Args>) -> Result<Output> {
         let args = &call.args;
         let path = RelPath::parse(&args.path)?;
         let shown = path.shown();

@@ -1,8 +1,7 @@
 //! Files that differ, as `git diff --raw --numstat -z` lists them: first which and how, then by how many lines.
 
 use super::script::{Answer, unreadable};
-use crate::failure;
-use gantry_core::CallFailure;
+use crate::failure::{self, Result};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::HashMap;
@@ -61,7 +60,7 @@ pub(super) fn status_word(letter: u8) -> Option<&'static str> {
 }
 
 /// Reads a whole list, up to its end or to an empty field.
-pub(super) fn parse(answer: &mut Answer<'_>) -> Result<Changes, CallFailure> {
+pub(super) fn parse(answer: &mut Answer<'_>) -> Result<Changes> {
     let unreadable = match answer.is_cut {
         true => || failure::failed("more files differ than can be listed; name some of them in files"),
         false => unreadable,

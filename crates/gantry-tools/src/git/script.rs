@@ -6,7 +6,7 @@
 
 use super::GitContext;
 use crate::command::runner::{CommandSpec, LimitKind};
-use crate::failure;
+use crate::failure::{self, Result};
 use crate::text::last_lines;
 use crate::workspace::path::{RelPath, printable};
 use gantry_core::{CallFailure, EffectState, ErrorCode, ToolError};
@@ -90,11 +90,7 @@ pub(super) fn writing_script(parts: &[&str]) -> CommandSpec {
 
 impl GitContext {
     /// Runs a script in a folder of the workspace to its end, with any code. Only a limit is a failure.
-    pub(super) async fn run_to_end(
-        &self,
-        path: &str,
-        mut script: CommandSpec,
-    ) -> Result<JobOutput, CallFailure> {
+    pub(super) async fn run_to_end(&self, path: &str, mut script: CommandSpec) -> Result<JobOutput> {
         script.folder = RelPath::parse(path)?.plain_names().iter().collect();
         let (wall, effect) = (script.wall, effect_if_ended(&script));
         let ran = self.runner.run(script).await?;
@@ -105,7 +101,7 @@ impl GitContext {
     }
 
     /// Runs a script that has to succeed.
-    pub(super) async fn run(&self, path: &str, script: CommandSpec) -> Result<Captured, CallFailure> {
+    pub(super) async fn run(&self, path: &str, script: CommandSpec) -> Result<Captured> {
         let effect = effect_if_ended(&script);
         let ran = self.run_to_end(path, script).await?;
         let ExitReason::Exited(code) = ran.end else {
@@ -162,7 +158,7 @@ pub(super) struct Answer<'a> {
 
 impl<'a> Answer<'a> {
     /// An answer that begins, as all do, with the folder of the repository's files.
-    pub(super) fn of(stdout: &'a Captured) -> Result<Self, CallFailure> {
+    pub(super) fn of(stdout: &'a Captured) -> Result<Self> {
         let mut answer = Self { rest: &stdout.bytes, is_cut: stdout.is_truncated(), prefix: Vec::new() };
         let top = [answer.next().ok_or_else(unreadable)?, b"/"].concat();
         let below = top.strip_prefix(WORKSPACE.as_bytes()).and_then(|below| below.strip_prefix(b"/"));
@@ -172,7 +168,7 @@ impl<'a> Answer<'a> {
     }
 
     /// The next field as text; what is no UTF-8 is replaced.
-    pub(super) fn text(&mut self) -> Result<String, CallFailure> {
+    pub(super) fn text(&mut self) -> Result<String> {
         Ok(String::from_utf8_lossy(self.next().ok_or_else(unreadable)?).into_owned())
     }
 

@@ -111,7 +111,7 @@ impl Tool for SearchCode {
     type Output = Output;
 
     /// Dropping the future stops the search at the next file.
-    async fn run(&self, call: PermittedCall<Args>) -> Result<Output, CallFailure> {
+    async fn run(&self, call: PermittedCall<Args>) -> Result<Output> {
         let stop = call.cancel().clone();
         let query = Arc::new(Query::parse(call.args)?);
         let slot = Arc::clone(&self.slots).acquire_owned().await;
@@ -155,7 +155,7 @@ pub(super) struct Query {
 }
 
 impl Query {
-    fn parse(args: Args) -> Result<Self, CallFailure> {
+    fn parse(args: Args) -> Result<Self> {
         let (most, context) = match args.mode {
             // What comes late in a ranking matters little.
             Mode::Ranked => (20, 2),
@@ -187,7 +187,7 @@ impl Query {
     }
 }
 
-fn read_globs(given: Option<Globs>) -> Result<Override, CallFailure> {
+fn read_globs(given: Option<Globs>) -> Result<Override> {
     let given = match given {
         None => Vec::new(),
         Some(Globs::One(glob)) => vec![glob],

@@ -129,7 +129,7 @@ impl Tool for WebFetch {
     type Args = Args;
     type Output = Output;
 
-    async fn preflight(&self, args: Args) -> Result<Preflight, CallFailure> {
+    async fn preflight(&self, args: Args) -> Result<Preflight> {
         let request = Request::parse(args, &self.policy)?;
         if self.policy.lists(&request.outbound.url) {
             return Ok(Preflight { ask: None, precondition: Some(LISTED.into()) });
@@ -137,7 +137,7 @@ impl Tool for WebFetch {
         Ok(Preflight { ask: Some(request.question()), precondition: None })
     }
 
-    async fn run(&self, call: PermittedCall<Args>) -> Result<Output, CallFailure> {
+    async fn run(&self, call: PermittedCall<Args>) -> Result<Output> {
         let basis = if call.precondition() == Some(LISTED) { Basis::AllowList } else { Basis::Approval };
         let request = Request::parse(call.args, &self.policy)?;
         let OutboundRequest { method, url, .. } = &request.outbound;
@@ -162,7 +162,7 @@ pub(super) enum Basis {
 }
 
 impl WebFetch {
-    async fn fetch(&self, request: &OutboundRequest, basis: Basis) -> Result<Page, CallFailure> {
+    async fn fetch(&self, request: &OutboundRequest, basis: Basis) -> Result<Page> {
         let OutboundRequest { method, url, .. } = request;
         let mut refused = None;
         let decide = |redirect: Redirect<'_>| {
@@ -184,7 +184,7 @@ impl WebFetch {
         Redirect { from, location, .. }: Redirect<'_>,
         asked: &Url,
         basis: Basis,
-    ) -> Result<Url, CallFailure> {
+    ) -> Result<Url> {
         if location.len() > URL_BYTES {
             let start: String = location.chars().take(80).collect();
             let why = format!("it is longer than {URL_BYTES} bytes");
@@ -219,7 +219,7 @@ struct Request {
 }
 
 impl Request {
-    fn parse(args: Args, policy: &UrlPolicy) -> Result<Self, CallFailure> {
+    fn parse(args: Args, policy: &UrlPolicy) -> Result<Self> {
         let url = policy.parse(&args.url)?;
         let method = match args.method {
             Verb::Get => Method::GET,
@@ -260,7 +260,7 @@ impl Request {
     }
 }
 
-fn read_headers(given: &BTreeMap<String, String>) -> Result<HeaderMap, CallFailure> {
+fn read_headers(given: &BTreeMap<String, String>) -> Result<HeaderMap> {
     if given.len() > HEADERS {
         return Err(failure::invalid(format!("there are more than {HEADERS} headers")));
     }

@@ -78,7 +78,7 @@ impl Tool for WebSearch {
     type Args = Args;
     type Output = Output;
 
-    async fn run(&self, call: PermittedCall<Args>) -> Result<Output, CallFailure> {
+    async fn run(&self, call: PermittedCall<Args>) -> Result<Output> {
         let (query, most) = (call.args.query.trim(), call.args.num_results);
         if query.is_empty() || query.chars().count() > QUERY_CHARS {
             return Err(failure::invalid(format!("the query has 1 to {QUERY_CHARS} characters")));
@@ -124,7 +124,7 @@ impl WebSearch {
         Ok(Self { client, api, url, headers })
     }
 
-    async fn ask(&self, query: &str, most: usize) -> Result<Vec<Hit>, CallFailure> {
+    async fn ask(&self, query: &str, most: usize) -> Result<Vec<Hit>> {
         let (mut url, mut headers) = (self.url.clone(), self.headers.clone());
         let (mut method, mut body) = (Method::GET, String::new());
         match self.api {

@@ -9,9 +9,8 @@ use super::entry::{
 use super::path::RelPath;
 use super::protected::{Id, Protection};
 use super::root::WorkspaceRoot;
-use crate::failure;
+use crate::failure::{self, Result};
 use cap_std::fs::Dir;
-use gantry_core::CallFailure;
 use gantry_core::digest::Digest;
 use rustix::fs::Stat;
 use rustix::io::Errno;
@@ -30,7 +29,7 @@ pub(crate) struct WorkspaceReader {
 
 impl WorkspaceRoot {
     /// A reader for one call. It sees the whole workspace but for what is hidden now.
-    pub(crate) fn reader(&self) -> Result<WorkspaceReader, CallFailure> {
+    pub(crate) fn reader(&self) -> Result<WorkspaceReader> {
         let root = self.resolve_directory(Path::new("."), None, ".")?;
         let (opened, _) = root.ok_or_else(|| failure::not_found("."))?;
         Ok(WorkspaceReader { root: Dir::from_std_file(opened.dir.into()), protection: opened.protection })
@@ -40,7 +39,7 @@ impl WorkspaceRoot {
 impl WorkspaceReader {
     /// Where a path of a caller leads and what is there. Links are followed as long as they stay in the workspace; the
     /// path that is returned has none.
-    pub(crate) fn resolve(&self, path: &RelPath) -> Result<(PathBuf, Kind), CallFailure> {
+    pub(crate) fn resolve(&self, path: &RelPath) -> Result<(PathBuf, Kind)> {
         let shown = path.shown();
         let real = self.root.canonicalize(path.text());
         let real = real.map_err(|error| failure::io_error("opening", shown, &error))?;

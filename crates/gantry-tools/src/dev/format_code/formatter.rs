@@ -5,7 +5,7 @@ use crate::command::toolchains::Toolchains;
 use crate::dev::ecosystem::Ecosystem;
 use crate::dev::project_dir::{ProjectDir, has_extension};
 use crate::dev::{missing_program, project_command};
-use crate::failure;
+use crate::failure::{self, Result};
 use gantry_core::CallFailure;
 use gantry_sandbox::jail::Access;
 use std::path::{Path, PathBuf};
@@ -89,7 +89,7 @@ impl Formatter {
         chosen: Option<Ecosystem>,
         toolchains: &Toolchains,
         check: bool,
-    ) -> Result<Self, CallFailure> {
+    ) -> Result<Self> {
         let language = find_language(project, chosen)?;
         let is_package = project.file.is_none() && language.ecosystem == Some(Ecosystem::Cargo);
         let (programs, folder) = if is_package {
@@ -115,7 +115,7 @@ impl Formatter {
 }
 
 /// The language of a file or of the project in a folder: the chosen one, or the one that its name or its files say.
-fn find_language(project: &ProjectDir, chosen: Option<Ecosystem>) -> Result<&'static Language, CallFailure> {
+fn find_language(project: &ProjectDir, chosen: Option<Ecosystem>) -> Result<&'static Language> {
     let (ecosystem, name) = match &project.file {
         Some(file) => (chosen, file.as_str()),
         None => (Some(Ecosystem::detect(project, chosen)?), ""),

@@ -1,7 +1,7 @@
 //! What git answers to a push, and what that means.
 
 use super::{Output, Plan};
-use crate::failure;
+use crate::failure::{self, Result};
 use crate::git::remote::{display, redact};
 use crate::text::{display_text, last_lines};
 use gantry_core::{CallFailure, ErrorCode, ToolError};
@@ -32,7 +32,7 @@ const SIGNS: [(&[&str], ErrorCode, &str); 3] = [
 ];
 
 /// Reads the one line that tells about the branch: `flag TAB from:to TAB summary`.
-pub(super) fn read(ran: &JobOutput, plan: &Plan) -> Result<Output, CallFailure> {
+pub(super) fn read(ran: &JobOutput, plan: &Plan) -> Result<Output> {
     let stdout = ran.stdout.text();
     let stderr = redact(&plan.url, &ran.stderr.text());
     let line = stdout.lines().find_map(|line| {
