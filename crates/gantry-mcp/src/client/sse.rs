@@ -9,8 +9,7 @@ use super::{
     transport::TransportError,
     types::UpstreamError,
 };
-use gantry_egress::{HttpResponse, SseEvent, SseParser};
-use http::{Uri, uri};
+use gantry_egress::{HttpResponse, SseEvent, SseParser, Url};
 use std::{collections::VecDeque, sync::Arc};
 use tokio::time::timeout;
 
@@ -108,28 +107,13 @@ impl Poster {
 /// The address that an endpoint means, which must be on the same server: requests carry secrets.
 fn resolve(base: &str, endpoint: &str) -> Result<String, String> {
     let refused = |what: &str| format!("the server names {endpoint:?} as the address to send to, {what}");
-    let wrong = |error: http::Error| refused(&format!("which is not an address: {error}"));
-    let base = Uri::try_from(base).map_err(|error| wrong(error.into()))?;
-    let (Some(scheme), Some(authority)) = (base.scheme(), base.authority()) else {
-        return Err(refused("and its own address is not a whole one"));
-    };
-    let absolute = endpoint.contains("://");
-    if absolute || endpoint.starts_with("//") {
-        let whole = if absolute { endpoint.to_owned() } else { format!("{scheme}:{endpoint}") };
-        let target = Uri::try_from(&*whole).map_err(|error| wrong(error.into()))?;
-        let same = target.scheme() == Some(scheme) && target.authority() == Some(authority);
-        return if same { Ok(whole) } else { Err(refused("which is another server")) };
+    if endpoint.contains(char::is_whitespace) {
+        return Err(refused("which is not an address"));
     }
-    let path = if endpoint.starts_with('/') {
-        endpoint.to_owned()
-    } else if endpoint.starts_with('?') {
-        format!("{}{endpoint}", base.path())
-    } else {
-        let folder = base.path().rsplit_once('/').map_or("", |(folder, _)| folder);
-        format!("{folder}/{endpoint}")
-    };
-    let parts = uri::Builder::new().scheme(scheme.clone()).authority(authority.clone()).path_and_query(path);
-    parts.build().map(|target| target.to_string()).map_err(wrong)
+    let resolved = Url::parse(base).and_then(|base| Ok((base.join(endpoint)?, base)));
+    let (target, base) = resolved.map_err(|error| refused(&format!("which is not an address: {error}")))?;
+    let server = |url: &Url| (url.origin(), url.username().to_owned(), url.password().map(str::to_owned));
+    if server(&target) == server(&base) { Ok(target.into()) } else { Err(refused("which is another server")) }
 }
 
 #[cfg(test)]
