@@ -11,7 +11,7 @@ use gantry_core::tool::{ApprovalRule, Origin, Target, ToolSpec};
 use gantry_core::{CallFailure, Effect, ErrorCode, Permit, ToolError, ToolKind};
 use gantry_egress::{BodyKind, MediaType, OutboundRequest};
 use gantry_provider::redact::{PERHAPS_SECRET_BYTES, Redactor};
-use gantry_provider::{BoxFuture, CallContext, Provider, RawOutput};
+use gantry_provider::{BoxFuture, CallContext, CallResult, Provider};
 use http::Method;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Value, json};
@@ -219,11 +219,7 @@ impl Provider for InlineTools {
         self.tools.iter().map(|(spec, _)| spec.clone()).collect()
     }
 
-    fn execute<'a>(
-        &'a self,
-        cx: &'a CallContext,
-        permit: &'a Permit,
-    ) -> BoxFuture<'a, Result<RawOutput, CallFailure>> {
+    fn execute<'a>(&'a self, cx: &'a CallContext, permit: &'a Permit) -> BoxFuture<'a, CallResult> {
         let name = permit.tool().spec.name.as_str();
         Box::pin(async move {
             let Some(tool) = self.tool(name) else {

@@ -417,14 +417,9 @@ impl TryFrom<CredentialKeys> for Credential {
 #[serde(try_from = "CredentialKeys")]
 pub enum Credential {
     /// For `apiKey`.
-    Key {
-        api_key: Secret,
-    },
+    Key { api_key: Secret },
     /// For `http` basic.
-    Basic {
-        username: String,
-        password: Secret,
-    },
+    Basic { username: String, password: Secret },
     /// For `http` bearer, `openIdConnect` and `oauth2`.
     Token {
         /// A token that is there already.

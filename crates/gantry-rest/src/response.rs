@@ -6,13 +6,13 @@ use super::stream;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use gantry_core::schema::SchemaText;
-use gantry_core::{CallFailure, ErrorCode, ToolError};
+use gantry_core::{ErrorCode, ToolError};
 use gantry_egress::{
     BodyKind as Kind, FollowError, Followed, HttpResponse, MediaType, OutboundRequest, display_url,
 };
 use gantry_provider::client::ClientChannel;
 use gantry_provider::redact::Redactor;
-use gantry_provider::{Content, RawOutput};
+use gantry_provider::{CallResult, Content, RawOutput};
 use http::header::{self, HeaderMap};
 use http::{Method, StatusCode};
 use serde::de::IgnoredAny;
@@ -52,10 +52,7 @@ pub(super) fn reading_end(limit: Duration) -> Instant {
 }
 
 /// Reads the answer to a request, if it has one.
-pub(super) async fn read(
-    sent: Result<Followed, FollowError>,
-    call: &RestCall<'_>,
-) -> Result<RawOutput, CallFailure> {
+pub(super) async fn read(sent: Result<Followed, FollowError>, call: &RestCall<'_>) -> CallResult {
     let Followed { response, url, redirected, .. } = sent.map_err(|error| call.unanswered(&error))?;
     let (status, headers) = (response.status(), response.headers().clone());
     let media = MediaType::of(headers.get(header::CONTENT_TYPE));

@@ -5,8 +5,9 @@
 use super::encode;
 use super::options::{StreamMode, Streaming};
 use super::response::{RestCall, is_json};
-use gantry_core::{CallFailure, ErrorCode, ToolError, raw};
+use gantry_core::{ErrorCode, ToolError, raw};
 use gantry_egress::{HttpError, HttpResponse, SseEvent, SseParser};
+use gantry_provider::CallResult;
 use gantry_provider::RawOutput;
 use gantry_provider::client::ServerNotification;
 use serde_json::{Value, json};
@@ -36,11 +37,7 @@ enum End {
 }
 
 /// Reads an answer piece by piece.
-pub(super) async fn read(
-    mut response: HttpResponse,
-    options: &Streaming,
-    call: &RestCall<'_>,
-) -> Result<RawOutput, CallFailure> {
+pub(super) async fn read(mut response: HttpResponse, options: &Streaming, call: &RestCall<'_>) -> CallResult {
     let until = call.until.min(Instant::now() + options.timeout);
     let mut stream = Stream {
         options,
@@ -174,7 +171,7 @@ impl Stream<'_> {
         None
     }
 
-    fn conclude(self, end: End, call: &RestCall<'_>) -> Result<RawOutput, CallFailure> {
+    fn conclude(self, end: End, call: &RestCall<'_>) -> CallResult {
         let truncated = match end {
             End::Complete => None,
             End::Limit(limit) => Some(limit),

@@ -15,14 +15,13 @@ use crate::trace::FrameTap;
 use crate::uri_map::UriMap;
 use crate::view::{Ready, ReplicaState, ServerView};
 use arc_swap::ArcSwap;
-use gantry_core::error::CallFailure;
 use gantry_core::names::Style;
 use gantry_core::tool::{Origin, ToolKind, ToolSpec};
 use gantry_core::truncate::truncate;
 use gantry_core::{Permit, Tool};
 use gantry_mcp::client::{Change, Connection, OfferedCapabilities, Protocol, Target, Trace, Transport};
 use gantry_provider::redact::Redactor;
-use gantry_provider::{BoxFuture, CallContext, Provider, RawOutput};
+use gantry_provider::{BoxFuture, CallContext, CallResult, Provider};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -298,11 +297,7 @@ impl Provider for UpstreamServer {
         Some(self.version.subscribe())
     }
 
-    fn execute<'a>(
-        &'a self,
-        cx: &'a CallContext,
-        permit: &'a Permit,
-    ) -> BoxFuture<'a, Result<RawOutput, CallFailure>> {
+    fn execute<'a>(&'a self, cx: &'a CallContext, permit: &'a Permit) -> BoxFuture<'a, CallResult> {
         Box::pin(self.call(cx, permit))
     }
 

@@ -2,7 +2,7 @@
 //! where no client does.
 
 use super::{
-    dispatcher::{Dispatcher, lock},
+    dispatcher::Dispatcher,
     limits::MAX_CLIENT_REQUESTS,
     message, meta,
     pending::{Recipient, RequestOwner},
@@ -12,6 +12,7 @@ use crate::{
     ErrorObject,
     error::code,
     exchange::{ClientRequest, ClientRequestError, ClientResponse},
+    lock,
 };
 use std::{
     collections::btree_map::Entry,

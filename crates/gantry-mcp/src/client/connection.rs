@@ -6,7 +6,7 @@ use super::{
     inner::{ConnectionInner, OutgoingRequest},
     subscriptions::{self, Subscriptions},
     tools::ToolCallHints,
-    types::{ForwardRequest, ListKind, Protocol, Target, UpstreamError, UpstreamInfo},
+    types::{Answer, ForwardRequest, ListKind, Protocol, Target, UpstreamError, UpstreamInfo},
 };
 use crate::{exchange::RequestContext, raw};
 use gantry_core::Permit;
@@ -74,12 +74,7 @@ impl Connection {
     /// There is no other way to run a tool: the methods that [`Self::request`] takes do not name one.
     ///
     /// Cancel-safety: dropping the future cancels the request at the server.
-    pub async fn call(
-        &self,
-        permit: &Permit,
-        meta: Option<&str>,
-        context: &RequestContext,
-    ) -> Result<String, UpstreamError> {
+    pub async fn call(&self, permit: &Permit, meta: Option<&str>, context: &RequestContext) -> Answer {
         let name = raw::quoted(&permit.tool().key.tool);
         let params = raw::object([("name", name.as_str()), ("arguments", permit.arguments())]);
         self.send("tools/call", &params, meta, context).await
@@ -88,18 +83,12 @@ impl Connection {
     /// Sends a request and waits for its result, the text of an object as the server sent it.
     ///
     /// Cancel-safety: dropping the future cancels the request at the server.
-    pub async fn request(&self, request: &ForwardRequest) -> Result<String, UpstreamError> {
+    pub async fn request(&self, request: &ForwardRequest) -> Answer {
         let ForwardRequest { method, params, meta, context } = request;
         self.send(method.as_str(), params, meta.as_deref(), context).await
     }
 
-    async fn send(
-        &self,
-        method: &str,
-        params: &str,
-        meta: Option<&str>,
-        context: &RequestContext,
-    ) -> Result<String, UpstreamError> {
+    async fn send(&self, method: &str, params: &str, meta: Option<&str>, context: &RequestContext) -> Answer {
         let RequestContext { client, cancel } = context;
         if cancel.is_cancelled() {
             return Err(UpstreamError::Canceled);

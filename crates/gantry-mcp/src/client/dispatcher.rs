@@ -7,13 +7,13 @@ use super::{
     message::{self, Message, Named},
     pending::{PendingRequest, PendingRequests, Recipient, RequestOwner},
     queue::{Frames, Queue},
-    types::{Target, UpstreamError},
+    types::{Answer, Target, UpstreamError},
 };
-use crate::{ErrorObject, envelope::cut, exchange::ClientChannel};
+use crate::{ErrorObject, envelope::cut, exchange::ClientChannel, lock};
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
@@ -234,7 +234,7 @@ pub(super) struct RequestGuard {
     pub(super) owner: RequestOwner,
     /// The server may have got the request and not answered it: dropping the guard cancels it there.
     pub(super) is_cancellable: bool,
-    outcome: oneshot::Receiver<Result<String, UpstreamError>>,
+    outcome: oneshot::Receiver<Answer>,
     dispatcher: Arc<Dispatcher>,
 }
 
@@ -242,7 +242,7 @@ impl RequestGuard {
     /// Waits for the outcome.
     ///
     /// Cancel-safety: nothing is lost.
-    pub(super) async fn outcome(&mut self) -> Result<String, UpstreamError> {
+    pub(super) async fn outcome(&mut self) -> Answer {
         let lost = |_| Err(UpstreamError::OutcomeUnknown(self.dispatcher.why_ended()));
         (&mut self.outcome).await.unwrap_or_else(lost)
     }
@@ -258,9 +258,4 @@ impl Drop for RequestGuard {
             self.dispatcher.post(message::cancelled(self.id));
         }
     }
-}
-
-/// Locks; a panic elsewhere leaves these maps whole.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

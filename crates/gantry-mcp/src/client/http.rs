@@ -10,14 +10,14 @@ mod background;
 mod response;
 
 use super::{
-    dispatcher::{Dispatcher, lock},
+    dispatcher::Dispatcher,
     limits::{CLOSE_TIMEOUT, ERROR_BODY_BYTES, HANDLE_BYTES, POST_WAIT},
     message::{self, Message, Named},
     queue::{Frame, Frames},
     transport::{Call, HttpErrorResponse, TransportError},
     types::UpstreamError,
 };
-use crate::Version;
+use crate::{Version, lock};
 use bytes::Bytes;
 use gantry_egress::{HttpClient, HttpError, HttpResponse};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};

@@ -6,7 +6,7 @@ use super::{
     subscriptions::Subscriptions,
     tools::{self, ToolCallHints, ToolHints},
     transport::{Call, Link, TransportError},
-    types::{ListKind, UpstreamError, UpstreamInfo},
+    types::{Answer, ListKind, UpstreamError, UpstreamInfo},
 };
 use crate::{
     error::code,
@@ -53,7 +53,7 @@ impl ConnectionInner {
         self.link.dispatcher()
     }
 
-    pub(super) async fn own(&self, method: &str, params: &str) -> Result<String, UpstreamError> {
+    pub(super) async fn own(&self, method: &str, params: &str) -> Answer {
         self.request(OutgoingRequest::own(method, params, &CancellationToken::new())).await
     }
 
@@ -64,7 +64,7 @@ impl ConnectionInner {
 
     /// Sends a request and waits for its result. A request that the server refused without running it, because of its
     /// headers or its version, is sent once more.
-    pub(super) async fn request(&self, request: OutgoingRequest<'_>) -> Result<String, UpstreamError> {
+    pub(super) async fn request(&self, request: OutgoingRequest<'_>) -> Answer {
         let error = match self.send(request).await.map_err(UpstreamError::from) {
             Err(UpstreamError::Rpc(error)) => error,
             outcome => return outcome,

@@ -6,7 +6,7 @@ use super::{
     inner::{ConnectionInner, OutgoingRequest},
     limits::{INPUTS_PER_ROUND, ROUND_PAUSE, ROUNDS},
     meta,
-    types::UpstreamError,
+    types::{Answer, UpstreamError},
 };
 use crate::{
     ErrorObject,
@@ -23,7 +23,7 @@ impl ConnectionInner {
         &self,
         request: OutgoingRequest<'_>,
         client: &dyn ClientChannel,
-    ) -> Result<String, UpstreamError> {
+    ) -> Answer {
         let mut params = Cow::Borrowed(request.params);
         let mut pause = ROUND_PAUSE[0];
         // One more request than rounds: the last responses have to be sent, too.
@@ -69,7 +69,7 @@ impl ConnectionInner {
         inputs: Vec<ClientRequest>,
         client: &dyn ClientChannel,
         request: OutgoingRequest<'_>,
-    ) -> Result<String, UpstreamError> {
+    ) -> Answer {
         let declared = self.dispatcher().target.declared;
         for ClientRequest { method, params, .. } in &inputs {
             if !declared.allows(method) || !client.capabilities().can(method, params) {

@@ -1,14 +1,9 @@
 //! Notifications of a server, and the clients that get them.
 
-use super::{
-    dispatcher::{Dispatcher, lock},
-    message,
-    pending::Recipient,
-    types::Change,
-};
+use super::{dispatcher::Dispatcher, message, pending::Recipient, types::Change};
 use crate::{
     exchange::{LogLevel, ServerNotification},
-    raw,
+    lock, raw,
 };
 use std::sync::Arc;
 

@@ -3,7 +3,7 @@
 //! A cancelled request may still run on the server, so its session counts as a possible recipient of unattributed
 //! messages until the server answers or [`CANCELLED_TTL`] has passed; for a task, until the connection ends.
 
-use super::{limits::MAX_IN_FLIGHT, types::UpstreamError};
+use super::{limits::MAX_IN_FLIGHT, types::Answer};
 use crate::exchange::ClientChannel;
 use std::{
     collections::{BTreeMap, HashMap},
@@ -47,7 +47,7 @@ struct Orphan {
 #[derive(Debug)]
 pub(super) struct PendingRequest {
     pub(super) owner: RequestOwner,
-    pub(super) reply: oneshot::Sender<Result<String, UpstreamError>>,
+    pub(super) reply: oneshot::Sender<Answer>,
     /// It stands for a running task, and the server does not know its id as one of a request.
     pub(super) is_task: bool,
 }
@@ -187,7 +187,7 @@ impl PendingRequests {
 }
 
 impl PendingRequest {
-    pub(super) fn end(self, outcome: Result<String, UpstreamError>) {
+    pub(super) fn end(self, outcome: Answer) {
         self.reply.send(outcome).ok(); // The caller may have gone.
         self.owner.ended.cancel();
     }

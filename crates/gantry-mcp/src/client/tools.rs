@@ -1,9 +1,8 @@
 //! What the definitions of tools say about calling them: arguments that are repeated in headers, and required tasks.
 
-use super::dispatcher::lock;
 use crate::{
     headers::{self, HeaderParam},
-    raw,
+    lock, raw,
 };
 use http::{HeaderMap, HeaderName, HeaderValue};
 use std::{

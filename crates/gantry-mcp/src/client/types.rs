@@ -134,6 +134,9 @@ pub enum UpstreamError {
     Canceled,
 }
 
+/// The text of a result object, or why there is none.
+pub(super) type Answer = Result<String, UpstreamError>;
+
 impl UpstreamError {
     /// The error for a follow-up of a request that was sent: it cannot be `NotSent` any more.
     pub(super) fn into_outcome_unknown(self) -> Self {

@@ -1,10 +1,10 @@
 //! The requests that a legacy client was sent, until it responds to them.
 
-use crate::{ErrorObject, envelope::Response, exchange::ClientResponse, limits::QUESTIONS_WAITING};
+use crate::{ErrorObject, envelope::Response, exchange::ClientResponse, limits::QUESTIONS_WAITING, lock};
 use std::{
     collections::HashMap,
     sync::{
-        Mutex, MutexGuard, PoisonError,
+        Mutex,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -21,7 +21,7 @@ impl ClientRequests {
     /// Registers a request and returns its id; `None` if too many are pending.
     pub(super) fn open(&self) -> Option<(u64, oneshot::Receiver<ClientResponse>)> {
         let (sender, response) = oneshot::channel();
-        let mut pending = self.lock();
+        let mut pending = lock(&self.pending);
         if pending.len() >= QUESTIONS_WAITING {
             return None;
         }
@@ -32,23 +32,18 @@ impl ClientRequests {
 
     /// Forgets a request; `false` if the client has responded to it.
     pub(super) fn close(&self, id: u64) -> bool {
-        self.lock().remove(&id).is_some()
+        lock(&self.pending).remove(&id).is_some()
     }
 
     /// Passes a response on; `false` if no request is pending for it.
     pub(super) fn respond(&self, response: &Response<'_>) -> bool {
         let id = response.id.as_ref().and_then(|id| id.key().parse::<u64>().ok());
-        let Some(sender) = id.and_then(|id| self.lock().remove(&id)) else { return false };
+        let Some(sender) = id.and_then(|id| lock(&self.pending).remove(&id)) else { return false };
         let response = match response.outcome {
             Ok(result) if result.starts_with('{') => Ok(result.to_owned()),
             Ok(_) => Err(ErrorObject::invalid_request("the client's result is not an object")),
             Err(error) => Err(ErrorObject::parse(error)),
         };
         sender.send(response).is_ok()
-    }
-
-    /// Every change to the map is one call, so a panic of another thread leaves it whole.
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, oneshot::Sender<ClientResponse>>> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,9 +1,9 @@
 //! The requests in flight of one client, which can be cancelled by their ids.
 
-use crate::{ErrorObject, envelope::Id};
+use crate::{ErrorObject, envelope::Id, lock};
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -27,7 +27,7 @@ impl InFlightRequests {
     /// Registers a request until the guard is dropped.
     pub(super) fn begin(&self, id: &Id<'_>) -> Result<InFlightGuard, ErrorObject> {
         let key: Arc<str> = id.key().as_ref().into();
-        let mut entries = self.lock();
+        let mut entries = lock(&self.0.entries);
         if entries.contains_key(&key) {
             let message = "a request with this id is still running; use a new id for every request";
             return Err(ErrorObject::invalid_request(message));
@@ -42,7 +42,7 @@ impl InFlightRequests {
 
     /// Cancels one request for the client. An unknown id is no error: the response may have crossed the cancellation.
     pub(super) fn cancel(&self, id: &Id<'_>) {
-        if let Some(cancel) = self.lock().get(id.key().as_ref()) {
+        if let Some(cancel) = lock(&self.0.entries).get(id.key().as_ref()) {
             cancel.cancel();
         }
     }
@@ -53,12 +53,7 @@ impl InFlightRequests {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.lock().is_empty()
-    }
-
-    /// Every change to the map is one call, so a panic of another thread leaves it whole.
-    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, CancellationToken>> {
-        self.0.entries.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0.entries).is_empty()
     }
 }
 
@@ -82,7 +77,7 @@ impl InFlightGuard {
 
 impl Drop for InFlightGuard {
     fn drop(&mut self) {
-        self.requests.lock().remove(&self.key);
+        lock(&self.requests.0.entries).remove(&self.key);
     }
 }
 

@@ -15,12 +15,12 @@ use crate::{
     ErrorObject,
     exchange::{ClientRequest, ClientResponse},
     limits::{PARKED, PARKED_GRACE, PARKED_PER_IDENTITY, QUESTION_WAIT},
-    raw,
+    lock, raw,
 };
 use gantry_core::{digest::Digest, json};
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
 };
 use tokio::{sync::oneshot, time::Instant};
 use uuid::Uuid;
@@ -96,7 +96,7 @@ impl PendingInputs {
     ) -> Result<String, Box<RunningRequest>> {
         self.expire();
         let request = key.digest();
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         let own = state.entries.values().filter(|entry| entry.handler.is_same(&*key.handler)).count();
         if state.closed || state.entries.len() >= PARKED || own >= PARKED_PER_IDENTITY {
             tracing::warn!(
@@ -127,7 +127,7 @@ impl PendingInputs {
     ) -> Result<Resumed, ErrorObject> {
         let id = self.parse_state(state).ok_or_else(unknown_state)?;
         let request = key.digest();
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         let entry =
             state.entries.get(&id).filter(|entry| entry.handler.is_same(&*key.handler)).ok_or_else(gone)?;
         if entry.request != request {
@@ -155,7 +155,7 @@ impl PendingInputs {
     /// the same request of the same client.
     pub(super) fn last_state(&self, key: &ParkKey) -> Option<String> {
         let (now, request) = (Instant::now(), key.digest());
-        let state = self.lock();
+        let state = lock(&self.state);
         let waiting = state.entries.iter().filter(|(_, entry)| {
             entry.expires > now && entry.request == request && entry.handler.is_same(&*key.handler)
         });
@@ -166,14 +166,14 @@ impl PendingInputs {
     pub(super) fn expire(&self) {
         let now = Instant::now();
         let late: Vec<_> =
-            self.lock().entries.extract_if(|_, entry| entry.expires + PARKED_GRACE < now).collect();
+            lock(&self.state).entries.extract_if(|_, entry| entry.expires + PARKED_GRACE < now).collect();
         // After the lock was released: dropping work runs code of the handler.
         drop(late);
     }
 
     /// Drops all requests, and keeps none from now on.
     pub(super) fn close(&self) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.closed = true;
         let all = std::mem::take(&mut state.entries);
         drop(state);
@@ -189,11 +189,6 @@ impl PendingInputs {
         let id = Uuid::try_parse(state.strip_prefix(&self.tag)?.strip_prefix('-')?).ok()?;
         // An id has several spellings; only one is given out.
         (self.state_text(id) == state).then_some(id)
-    }
-
-    /// Every change is one call, so a panic of another thread leaves the state whole.
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

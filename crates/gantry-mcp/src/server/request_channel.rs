@@ -8,16 +8,16 @@ use super::{
 use crate::{
     Version,
     exchange::{
-        BoxFuture, Capabilities, ClientChannel, ClientRequest, ClientRequestError, ClientResponse, LogLevel,
-        ServerNotification,
+        BoxFuture, Capabilities, ClientChannel, ClientRequest, ClientRequestError, ClientResponse,
+        ClientResponses, LogLevel, ServerNotification,
     },
     limits::{QUESTION_WAIT, QUESTIONS},
-    raw,
+    lock, raw,
 };
 use gantry_core::json::Object;
 use std::{
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
 };
 use tokio::{
     sync::{Semaphore, oneshot},
@@ -99,7 +99,7 @@ impl RequestChannel {
     }
 
     fn options(&self) -> MutexGuard<'_, Option<RequestOptions>> {
-        self.options.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.options)
     }
 
     fn send_notification(&self, method: &str, params: &str) {
@@ -111,11 +111,7 @@ impl RequestChannel {
         }
     }
 
-    async fn send_requests(
-        &self,
-        pending: &ClientRequests,
-        requests: &[ClientRequest],
-    ) -> Result<Vec<ClientResponse>, ClientRequestError> {
+    async fn send_requests(&self, pending: &ClientRequests, requests: &[ClientRequest]) -> ClientResponses {
         let mut sent = Vec::with_capacity(requests.len());
         for request in requests {
             let (id, response) = pending.open().ok_or(ClientRequestError::Gone)?;
@@ -131,10 +127,7 @@ impl RequestChannel {
         Ok(responses)
     }
 
-    async fn require_input(
-        &self,
-        requests: Vec<ClientRequest>,
-    ) -> Result<Vec<ClientResponse>, ClientRequestError> {
+    async fn require_input(&self, requests: Vec<ClientRequest>) -> ClientResponses {
         let early = self.options().as_mut().and_then(|options| options.responses.take());
         if let Some(responses) = early.and_then(|early| matching_responses(&requests, &early)) {
             return Ok(responses);
@@ -147,10 +140,7 @@ impl RequestChannel {
         responses.await.map_err(|_dropped| ClientRequestError::Gone)
     }
 
-    async fn request_all(
-        &self,
-        requests: Vec<ClientRequest>,
-    ) -> Result<Vec<ClientResponse>, ClientRequestError> {
+    async fn request_all(&self, requests: Vec<ClientRequest>) -> ClientResponses {
         let Some(first) = requests.first() else { return Ok(Vec::new()) };
         let undeclared =
             |request: &&ClientRequest| !self.capabilities().can(&request.method, &request.params);
@@ -236,10 +226,7 @@ impl ClientChannel for RequestChannel {
         }
     }
 
-    fn ask(
-        &self,
-        questions: Vec<ClientRequest>,
-    ) -> BoxFuture<'_, Result<Vec<ClientResponse>, ClientRequestError>> {
+    fn ask(&self, questions: Vec<ClientRequest>) -> BoxFuture<'_, ClientResponses> {
         Box::pin(self.request_all(questions))
     }
 }

@@ -6,6 +6,7 @@ use super::{
     handler::Handler,
     notifications::NotificationFeed,
 };
+use crate::lock;
 use std::{
     collections::HashMap,
     sync::{
@@ -175,7 +176,7 @@ impl HttpSession {
     }
 
     pub(super) fn feed(&self) -> MutexGuard<'_, Option<NotificationFeed>> {
-        self.feed.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.feed)
     }
 }
 

@@ -6,7 +6,7 @@ use crate::client::{
     limits::{CLOSE_TIMEOUT, MESSAGE_BYTES, POLL, REOPEN, RESUMES},
     message,
     transport::{Call, TransportError},
-    types::UpstreamError,
+    types::{Answer, UpstreamError},
 };
 use crate::exchange::ServerNotification;
 use futures_util::FutureExt as _;
@@ -56,11 +56,7 @@ impl HttpSession {
     }
 
     /// Reads a stream until the outcome is there.
-    async fn follow(
-        &self,
-        mut response: HttpResponse,
-        request: &mut RequestGuard,
-    ) -> Result<String, UpstreamError> {
+    async fn follow(&self, mut response: HttpResponse, request: &mut RequestGuard) -> Answer {
         let mut parser = SseParser::new(MESSAGE_BYTES);
         let mut attempts = 0;
         loop {
