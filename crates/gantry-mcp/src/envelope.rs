@@ -4,10 +4,8 @@
 //! message again. Ids are kept as their text, because a client compares the id it gets back with the one it sent: `1`,
 //! `"1"` and `-0` are echoed as such.
 
-use crate::{
-    error::{ErrorObject, code},
-    limits::{BATCH_MESSAGES, ID_BYTES},
-};
+use crate::error::{ErrorObject, code};
+use crate::limits::{BATCH_MESSAGES, ID_BYTES};
 use gantry_core::json::{self, Object};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;

@@ -2,10 +2,8 @@
 
 use crate::limits::{LINE_BYTES, READ_BUFFER_BYTES};
 use std::{io, mem};
-use tokio::{
-    io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader, BufWriter},
-    sync::mpsc,
-};
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader, BufWriter};
+use tokio::sync::mpsc;
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum Line {

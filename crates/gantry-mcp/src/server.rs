@@ -33,12 +33,9 @@ mod stdio;
 pub use body::{Body, EventStream};
 pub use handler::{Change, ChangeNotice, Features, ForwardRequest, Handler, Outcome, Receipt};
 
-use crate::{
-    ErrorObject,
-    envelope::{Id, Message, Rejection, Request, failure},
-    exchange::ClientChannel as _,
-    limits,
-};
+use crate::envelope::{Id, Message, Rejection, Request, failure};
+use crate::exchange::ClientChannel as _;
+use crate::{ErrorObject, limits};
 use ::http::{HeaderMap, StatusCode};
 use connection::Connection;
 use event_log::LogBudget;
@@ -48,19 +45,14 @@ use request_task::RunningRequest;
 use response::{ResponseContext, ResponseWriter};
 use sessions::{HttpSession, Sessions};
 use sse::SseConnections;
-use std::{
-    fmt,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
-use tokio::{
-    sync::{Semaphore, broadcast},
-    time::timeout,
-};
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::sync::{Semaphore, broadcast};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 /// How long everything may take to close when the server stops: a connection drains for six seconds and then closes its
 /// session.

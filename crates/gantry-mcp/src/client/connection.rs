@@ -1,21 +1,19 @@
 //! A live connection to a server.
 
-use super::{
-    handshake::{self, Handshake},
-    http,
-    inner::{ConnectionInner, OutgoingRequest},
-    subscriptions::{self, Subscriptions},
-    tools::ToolCallHints,
-    types::{Answer, ForwardRequest, ListKind, Protocol, Target, UpstreamError, UpstreamInfo},
-};
-use crate::{exchange::RequestContext, raw};
+use super::handshake::{self, Handshake};
+use super::http;
+use super::inner::{ConnectionInner, OutgoingRequest};
+use super::subscriptions::{self, Subscriptions};
+use super::tools::ToolCallHints;
+use super::types::{Answer, ForwardRequest, ListKind, Protocol, Target, UpstreamError, UpstreamInfo};
+use crate::exchange::RequestContext;
+use crate::raw;
 use gantry_core::Permit;
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
+use std::time::Duration;
 use tokio::time::{Instant, timeout};
-use tokio_util::{
-    sync::{CancellationToken, DropGuard},
-    task::TaskTracker,
-};
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::task::TaskTracker;
 
 /// Connects to a server: reaches it, finds out its era, and completes the handshake.
 ///

@@ -3,20 +3,16 @@
 //! Every link feeds incoming messages to [`Dispatcher::receive`], with the request on whose stream a message came where
 //! the transport knows it. Receiving never waits.
 
-use super::{
-    message::{self, Message, Named},
-    pending::{PendingRequest, PendingRequests, Recipient, RequestOwner},
-    queue::{Frames, Queue},
-    types::{Answer, Target, UpstreamError},
-};
-use crate::{ErrorObject, envelope::cut, exchange::ClientChannel, lock};
-use std::{
-    collections::BTreeMap,
-    sync::{
-        Arc, Mutex, MutexGuard, OnceLock,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
-};
+use super::message::{self, Message, Named};
+use super::pending::{PendingRequest, PendingRequests, Recipient, RequestOwner};
+use super::queue::{Frames, Queue};
+use super::types::{Answer, Target, UpstreamError};
+use crate::envelope::cut;
+use crate::exchange::ClientChannel;
+use crate::{ErrorObject, lock};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use tokio::sync::{Notify, oneshot};
 use tokio_util::sync::CancellationToken;
 

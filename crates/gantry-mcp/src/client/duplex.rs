@@ -1,18 +1,14 @@
 //! A link where all messages come in on one stream and go out through one writer: lines, WebSocket frames, HTTP+SSE.
 
-use super::{
-    dispatcher::Dispatcher,
-    limits::{CLOSE_TIMEOUT, WRITE_BROKE},
-    message,
-    queue::Frames,
-    transport::Call,
-    types::{Answer, UpstreamError},
-};
+use super::dispatcher::Dispatcher;
+use super::limits::{CLOSE_TIMEOUT, WRITE_BROKE};
+use super::message;
+use super::queue::Frames;
+use super::transport::Call;
+use super::types::{Answer, UpstreamError};
 use crate::lock;
-use std::{
-    any::Any,
-    sync::{Arc, Mutex},
-};
+use std::any::Any;
+use std::sync::{Arc, Mutex};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 

@@ -9,14 +9,12 @@
 mod background;
 mod response;
 
-use super::{
-    dispatcher::Dispatcher,
-    limits::{CLOSE_TIMEOUT, ERROR_BODY_BYTES, HANDLE_BYTES, POST_WAIT},
-    message::{self, Message, Named},
-    queue::{Frame, Frames},
-    transport::{Call, HttpErrorResponse, TransportError},
-    types::UpstreamError,
-};
+use super::dispatcher::Dispatcher;
+use super::limits::{CLOSE_TIMEOUT, ERROR_BODY_BYTES, HANDLE_BYTES, POST_WAIT};
+use super::message::{self, Message, Named};
+use super::queue::{Frame, Frames};
+use super::transport::{Call, HttpErrorResponse, TransportError};
+use super::types::UpstreamError;
 use crate::{Version, lock};
 use bytes::Bytes;
 use gantry_egress::{HttpClient, HttpError, HttpResponse};

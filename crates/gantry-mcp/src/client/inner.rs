@@ -1,17 +1,13 @@
 //! What a connection shares with its tasks, and how one request is sent in the era of the server.
 
-use super::{
-    dispatcher::Dispatcher,
-    handshake, meta,
-    subscriptions::Subscriptions,
-    tools::{self, ToolCallHints, ToolHints},
-    transport::{Call, Link, TransportError},
-    types::{Answer, ListKind, UpstreamError, UpstreamInfo},
-};
-use crate::{
-    error::code,
-    exchange::{ClientChannel, NoClient},
-};
+use super::dispatcher::Dispatcher;
+use super::subscriptions::Subscriptions;
+use super::tools::{self, ToolCallHints, ToolHints};
+use super::transport::{Call, Link, TransportError};
+use super::types::{Answer, ListKind, UpstreamError, UpstreamInfo};
+use super::{handshake, meta};
+use crate::error::code;
+use crate::exchange::{ClientChannel, NoClient};
 use http::HeaderMap;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;

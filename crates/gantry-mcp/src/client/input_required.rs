@@ -1,19 +1,14 @@
 //! Modern requests that the server answers with requests for input: the client is asked, and the request is sent again
 //! with the responses.
 
-use super::{
-    client_requests::without_response,
-    inner::{ConnectionInner, OutgoingRequest},
-    limits::{INPUTS_PER_ROUND, ROUND_PAUSE, ROUNDS},
-    meta,
-    types::{Answer, UpstreamError},
-};
-use crate::{
-    ErrorObject,
-    error::code,
-    exchange::{ClientChannel, ClientRequest, ClientRequestError},
-    raw,
-};
+use super::client_requests::without_response;
+use super::inner::{ConnectionInner, OutgoingRequest};
+use super::limits::{INPUTS_PER_ROUND, ROUND_PAUSE, ROUNDS};
+use super::meta;
+use super::types::{Answer, UpstreamError};
+use crate::error::code;
+use crate::exchange::{ClientChannel, ClientRequest, ClientRequestError};
+use crate::{ErrorObject, raw};
 use std::borrow::Cow;
 use tokio::time::sleep;
 

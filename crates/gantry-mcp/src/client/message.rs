@@ -1,13 +1,11 @@
 //! Messages of a server, split but not judged (numbers of any size, any key order, unknown members), and messages to it.
 
 use super::limits::EXCERPT_CHARS;
-use crate::{
-    ErrorObject,
-    envelope::{cut, present},
-    error::code,
-    raw,
-};
-use serde::{Deserialize, de::IgnoredAny};
+use crate::envelope::{cut, present};
+use crate::error::code;
+use crate::{ErrorObject, raw};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 

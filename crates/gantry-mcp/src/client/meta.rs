@@ -1,11 +1,8 @@
 //! The `_meta` of requests in either era.
 
 use super::types::OfferedCapabilities;
-use crate::{
-    Version,
-    exchange::{ClientChannel, LogLevel},
-    raw,
-};
+use crate::exchange::{ClientChannel, LogLevel};
+use crate::{Version, raw};
 use std::borrow::Cow;
 
 /// The name and version that Gantry gives itself.

@@ -3,14 +3,14 @@
 //! A cancelled request may still run on the server, so its session counts as a possible recipient of unattributed
 //! messages until the server answers or [`CANCELLED_TTL`] has passed; for a task, until the connection ends.
 
-use super::{limits::MAX_IN_FLIGHT, types::Answer};
+use super::limits::MAX_IN_FLIGHT;
+use super::types::Answer;
 use crate::exchange::ClientChannel;
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::Arc,
-    time::Duration,
-};
-use tokio::{sync::oneshot, time::Instant};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// Gantry's own requests on one connection: lists, health checks, subscriptions, ends of tasks. They are counted apart,

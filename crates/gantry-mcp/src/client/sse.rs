@@ -1,16 +1,15 @@
 //! HTTP+SSE of 2024-11-05: everything comes in on one stream of events, and goes out to an address that the stream names.
 
-use super::{
-    dispatcher::Dispatcher,
-    duplex::Duplex,
-    http::{HttpEndpoint, error_response},
-    limits::{MESSAGE_BYTES, POST_WAIT},
-    queue::{Frame, Frames},
-    transport::TransportError,
-    types::UpstreamError,
-};
+use super::dispatcher::Dispatcher;
+use super::duplex::Duplex;
+use super::http::{HttpEndpoint, error_response};
+use super::limits::{MESSAGE_BYTES, POST_WAIT};
+use super::queue::{Frame, Frames};
+use super::transport::TransportError;
+use super::types::UpstreamError;
 use gantry_egress::{HttpResponse, SseEvent, SseParser, Url};
-use std::{collections::VecDeque, sync::Arc};
+use std::collections::VecDeque;
+use std::sync::Arc;
 use tokio::time::timeout;
 
 /// Opens the stream and waits for the address.

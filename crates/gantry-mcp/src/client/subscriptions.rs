@@ -1,25 +1,22 @@
 //! Subscriptions to the resources and lists of a server: one `subscriptions/listen` of a modern connection for all of
 //! them, one `resources/subscribe` per resource of a legacy one.
 
-use super::{
-    connection::Connection,
-    inner::ConnectionInner,
-    limits::{ACKNOWLEDGE, BACKGROUND_FAILURES, MAX_SUBSCRIPTIONS, REOPEN, STREAM_WAS_WELL},
-    transport::{HttpErrorResponse, TransportError},
-    types::UpstreamError,
-};
-use crate::{
-    ErrorObject,
-    error::code,
-    exchange::{BoxFuture, LogLevel},
-    raw,
-};
+use super::connection::Connection;
+use super::inner::ConnectionInner;
+use super::limits::{ACKNOWLEDGE, BACKGROUND_FAILURES, MAX_SUBSCRIPTIONS, REOPEN, STREAM_WAS_WELL};
+use super::transport::{HttpErrorResponse, TransportError};
+use super::types::UpstreamError;
+use crate::error::code;
+use crate::exchange::{BoxFuture, LogLevel};
+use crate::{ErrorObject, raw};
 use futures_util::FutureExt as _;
-use std::{collections::BTreeSet, mem, pin::pin, sync::Arc, time::Duration};
-use tokio::{
-    sync::watch,
-    time::{Instant, sleep_until, timeout},
-};
+use std::collections::BTreeSet;
+use std::mem;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until, timeout};
 
 #[derive(Debug, Default)]
 pub(super) struct Subscriptions {

@@ -1,13 +1,13 @@
 //! Tools of legacy servers that can only be called as tasks: started, polled until they are done, and fetched.
 
-use super::{
-    dispatcher::RequestGuard,
-    inner::{ConnectionInner, OutgoingRequest},
-    limits::{POLL, POLL_DEFAULT, POST_WAIT},
-    types::{Answer, UpstreamError},
-};
-use crate::{exchange::ClientChannel, raw};
-use std::{sync::Arc, time::Duration};
+use super::dispatcher::RequestGuard;
+use super::inner::{ConnectionInner, OutgoingRequest};
+use super::limits::{POLL, POLL_DEFAULT, POST_WAIT};
+use super::types::{Answer, UpstreamError};
+use crate::exchange::ClientChannel;
+use crate::raw;
+use std::sync::Arc;
+use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
 impl ConnectionInner {

@@ -1,14 +1,10 @@
 //! What the definitions of tools say about calling them: arguments that are repeated in headers, and required tasks.
 
-use crate::{
-    headers::{self, HeaderParam},
-    lock, raw,
-};
+use crate::headers::{self, HeaderParam};
+use crate::{lock, raw};
 use http::{HeaderMap, HeaderName, HeaderValue};
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex},
-};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
 
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct ToolHints {

@@ -1,10 +1,15 @@
 //! The two kinds of links to a server: a *duplex* one, where all messages come in on one stream, and *streamable HTTP*,
 //! where every request has a stream of its own.
 
-use super::{
-    dispatcher::Dispatcher, duplex::Duplex, http::HttpLink, limits::EXCERPT_CHARS, types::UpstreamError,
-};
-use crate::{ErrorObject, envelope::cut, error::code, exchange::ClientChannel};
+use super::dispatcher::Dispatcher;
+use super::duplex::Duplex;
+use super::http::HttpLink;
+use super::limits::EXCERPT_CHARS;
+use super::types::UpstreamError;
+use crate::ErrorObject;
+use crate::envelope::cut;
+use crate::error::code;
+use crate::exchange::ClientChannel;
 use http::{HeaderMap, StatusCode};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;

@@ -1,12 +1,14 @@
 //! How a server is reached, what it says about itself, and how a request to it can fail.
 
-use crate::{ErrorObject, Version, exchange::BoxFuture};
+use crate::exchange::BoxFuture;
+use crate::{ErrorObject, Version};
 pub use gantry_provider::resources::{Change, ForwardRequest, ListKind};
-use std::{any::Any, fmt::Debug, sync::Arc, time::Duration};
-use tokio::{
-    io::{AsyncRead, AsyncWrite},
-    sync::{Notify, mpsc},
-};
+use std::any::Any;
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::{Notify, mpsc};
 
 #[derive(Debug, Clone)]
 pub struct Target {

@@ -4,11 +4,9 @@ use crate::limits::KEEP_ALIVE;
 use bytes::Bytes;
 use futures_util::stream::{Stream, unfold};
 use http::{HeaderValue, Response, header};
-use std::{
-    fmt::{self, Write as _},
-    pin::Pin,
-    task::{Context, Poll},
-};
+use std::fmt::{self, Write as _};
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use tokio::time::timeout;
 
 #[derive(Debug)]

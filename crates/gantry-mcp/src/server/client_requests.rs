@@ -1,13 +1,12 @@
 //! The requests that a legacy client was sent, until it responds to them.
 
-use crate::{ErrorObject, envelope::Response, exchange::ClientResponse, limits::QUESTIONS_WAITING, lock};
-use std::{
-    collections::HashMap,
-    sync::{
-        Mutex,
-        atomic::{AtomicU64, Ordering},
-    },
-};
+use crate::envelope::Response;
+use crate::exchange::ClientResponse;
+use crate::limits::QUESTIONS_WAITING;
+use crate::{ErrorObject, lock};
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::oneshot;
 
 #[derive(Debug, Default)]

@@ -1,17 +1,15 @@
 //! The state that the requests of one legacy client share after its handshake, over any transport.
 
-use super::{client_requests::ClientRequests, handler::Handler, in_flight::InFlightRequests, legacy};
-use crate::{
-    Version,
-    envelope::{Message, Params},
-    exchange::{Capabilities, LogLevel},
-    limits::SUBSCRIPTIONS,
-    lock,
-};
-use std::{
-    collections::HashSet,
-    sync::{Arc, Mutex},
-};
+use super::client_requests::ClientRequests;
+use super::handler::Handler;
+use super::in_flight::InFlightRequests;
+use super::legacy;
+use crate::envelope::{Message, Params};
+use crate::exchange::{Capabilities, LogLevel};
+use crate::limits::SUBSCRIPTIONS;
+use crate::{Version, lock};
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
 
 /// A client that sent `initialize`.
 pub(super) struct Connection {

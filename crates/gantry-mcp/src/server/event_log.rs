@@ -7,22 +7,20 @@
 //! kept while their request runs, regardless of limits. Other messages are not replayed. When the events of all sessions
 //! are too large, streams that have ended are dropped early, the oldest first.
 
-use super::{body::event, handler::Receipt, outgoing::Delivery};
-use crate::{
-    limits::{RETRY_MS, SESSION_STREAMS, STREAM_BYTES, STREAM_EVENTS, STREAM_KEPT_WHEN_FULL},
-    lock,
-};
+use super::body::event;
+use super::handler::Receipt;
+use super::outgoing::Delivery;
+use crate::limits::{RETRY_MS, SESSION_STREAMS, STREAM_BYTES, STREAM_EVENTS, STREAM_KEPT_WHEN_FULL};
+use crate::lock;
 use bytes::Bytes;
-use std::{
-    collections::{BTreeMap, VecDeque},
-    pin::pin,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicUsize, Ordering::Relaxed},
-    },
-    time::Duration,
-};
-use tokio::{sync::Notify, time::Instant};
+use std::collections::{BTreeMap, VecDeque};
+use std::pin::pin;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::time::Instant;
 use uuid::Uuid;
 
 /// The stream that belongs to no request.

@@ -1,10 +1,9 @@
 //! The requests in flight of one client, which can be cancelled by their ids.
 
-use crate::{ErrorObject, envelope::Id, lock};
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex},
-};
+use crate::envelope::Id;
+use crate::{ErrorObject, lock};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
 use tokio_util::sync::CancellationToken;
 
 #[derive(Debug, Clone)]

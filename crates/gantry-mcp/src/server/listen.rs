@@ -1,22 +1,20 @@
 //! `subscriptions/listen` (2026-07-28): a request that is answered by notifications until one side ends it.
 
-use super::{
-    Server,
-    body::{Source, message},
-    handler::{Features, ForwardRequest, Handler},
-    notifications::{Interest, ListenFilter, NotificationFeed},
-    response::present_members,
-};
-use crate::{
-    ErrorObject,
-    envelope::{Id, Params},
-    exchange::{ForwardMethod, NoClient, RequestContext},
-    limits::{SUBSCRIPTIONS, URI_BYTES},
-    raw,
-};
+use super::Server;
+use super::body::{Source, message};
+use super::handler::{Features, ForwardRequest, Handler};
+use super::notifications::{Interest, ListenFilter, NotificationFeed};
+use super::response::present_members;
+use crate::envelope::{Id, Params};
+use crate::exchange::{ForwardMethod, NoClient, RequestContext};
+use crate::limits::{SUBSCRIPTIONS, URI_BYTES};
+use crate::{ErrorObject, raw};
 use bytes::Bytes;
-use std::{collections::HashSet, sync::Arc, time::Duration};
-use tokio::{sync::mpsc, time::timeout};
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 /// How long subscribing to all resources of one request may take; the client waits for the first message so long.

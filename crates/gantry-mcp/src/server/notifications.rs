@@ -1,22 +1,20 @@
 //! Changes of lists and resources, as the notifications that one client gets outside of its requests.
 
-use super::{
-    Server,
-    body::Source,
-    connection::Connection,
-    event_log::{EventReader, SESSION_STREAM},
-    handler::{Change, ChangeNotice, Features, Handler},
-    outgoing::Delivery,
-    request_channel::notification,
-    sessions::HttpSession,
-};
-use crate::{client::ListKind, raw};
+use super::Server;
+use super::body::Source;
+use super::connection::Connection;
+use super::event_log::{EventReader, SESSION_STREAM};
+use super::handler::{Change, ChangeNotice, Features, Handler};
+use super::outgoing::Delivery;
+use super::request_channel::notification;
+use super::sessions::HttpSession;
+use crate::client::ListKind;
+use crate::raw;
 use bytes::Bytes;
-use std::{
-    collections::{HashSet, VecDeque},
-    sync::Arc,
-};
-use tokio::sync::broadcast::{Receiver, error::RecvError};
+use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
 
 pub(super) enum Interest {
     /// All that a legacy client gets.

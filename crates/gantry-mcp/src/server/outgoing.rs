@@ -3,12 +3,11 @@
 //! Not an mpsc channel: that allocates its first block of slots at once, and most requests send nothing before their
 //! response.
 
-use crate::{
-    exchange::{ClientRequest, ClientResponse},
-    limits::{OUTGOING_BYTES, OUTGOING_MESSAGES, QUESTIONS_WAITING},
-    lock,
-};
-use std::{collections::VecDeque, sync::Mutex};
+use crate::exchange::{ClientRequest, ClientResponse};
+use crate::limits::{OUTGOING_BYTES, OUTGOING_MESSAGES, QUESTIONS_WAITING};
+use crate::lock;
+use std::collections::VecDeque;
+use std::sync::Mutex;
 use tokio::sync::{Notify, oneshot};
 
 /// Whether a message may be dropped on the way to a client that reads too slowly.

@@ -1,15 +1,15 @@
 //! The params of each method, checked and converted from the spans of a message.
 
-use super::{connection::SettingChange, request::Operation, request_channel::RequestOptions};
-use crate::{
-    ErrorObject, Version,
-    envelope::Params,
-    exchange::{Capabilities, ForwardMethod, LogLevel},
-    limits::{TOOL_NAME_BYTES, URI_BYTES},
-    raw,
-};
+use super::connection::SettingChange;
+use super::request::Operation;
+use super::request_channel::RequestOptions;
+use crate::envelope::Params;
+use crate::exchange::{Capabilities, ForwardMethod, LogLevel};
+use crate::limits::{TOOL_NAME_BYTES, URI_BYTES};
+use crate::{ErrorObject, Version, raw};
 use gantry_core::{CallRequest, Priority};
-use std::{borrow::Cow, sync::Arc};
+use std::borrow::Cow;
+use std::sync::Arc;
 
 impl<'a> Params<'a> {
     pub(super) fn object_text(&self) -> &'a str {

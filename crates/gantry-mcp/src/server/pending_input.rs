@@ -6,23 +6,18 @@
 //!
 //! A state is random and carries no data. Its client, its request and its deadline are kept with the work.
 
-use super::{
-    handler::Handler,
-    request_channel::{RequestOptions, matching_responses},
-    request_task::RunningRequest,
-};
-use crate::{
-    ErrorObject,
-    exchange::{ClientRequest, ClientResponse},
-    limits::{PARKED, PARKED_GRACE, PARKED_PER_IDENTITY, QUESTION_WAIT},
-    lock, raw,
-};
-use gantry_core::{digest::Digest, json};
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex},
-};
-use tokio::{sync::oneshot, time::Instant};
+use super::handler::Handler;
+use super::request_channel::{RequestOptions, matching_responses};
+use super::request_task::RunningRequest;
+use crate::exchange::{ClientRequest, ClientResponse};
+use crate::limits::{PARKED, PARKED_GRACE, PARKED_PER_IDENTITY, QUESTION_WAIT};
+use crate::{ErrorObject, lock, raw};
+use gantry_core::digest::Digest;
+use gantry_core::json;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use tokio::sync::oneshot;
+use tokio::time::Instant;
 use uuid::Uuid;
 
 pub(super) struct PendingInputs {

@@ -1,28 +1,19 @@
 //! The channel to the client of one request: notifications, and requests as the client's era takes them.
 
-use super::{
-    client_requests::ClientRequests,
-    connection::{Connection, SettingChange},
-    outgoing::{Delivery, Outgoing, OutgoingQueue},
+use super::client_requests::ClientRequests;
+use super::connection::{Connection, SettingChange};
+use super::outgoing::{Delivery, Outgoing, OutgoingQueue};
+use crate::exchange::{
+    BoxFuture, Capabilities, ClientChannel, ClientRequest, ClientRequestError, ClientResponse,
+    ClientResponses, LogLevel, ServerNotification,
 };
-use crate::{
-    Version,
-    exchange::{
-        BoxFuture, Capabilities, ClientChannel, ClientRequest, ClientRequestError, ClientResponse,
-        ClientResponses, LogLevel, ServerNotification,
-    },
-    limits::{QUESTION_WAIT, QUESTIONS},
-    lock, raw,
-};
+use crate::limits::{QUESTION_WAIT, QUESTIONS};
+use crate::{Version, lock, raw};
 use gantry_core::json::Object;
-use std::{
-    fmt,
-    sync::{Arc, Mutex, MutexGuard},
-};
-use tokio::{
-    sync::{Semaphore, oneshot},
-    time::timeout,
-};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard};
+use tokio::sync::{Semaphore, oneshot};
+use tokio::time::timeout;
 use uuid::Uuid;
 
 /// Tells a client of the older era that an elicitation by URL is complete.

@@ -1,20 +1,14 @@
 //! The HTTP sessions of legacy clients: found by a random id, and only by the client that opened them.
 
-use super::{
-    connection::Connection,
-    event_log::{EventLogs, LogBudget},
-    handler::Handler,
-    notifications::NotificationFeed,
-};
+use super::connection::Connection;
+use super::event_log::{EventLogs, LogBudget};
+use super::handler::Handler;
+use super::notifications::NotificationFeed;
 use crate::lock;
-use std::{
-    collections::HashMap,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError, RwLock,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
-};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
 use tokio::time::Instant;
 use uuid::Uuid;
 

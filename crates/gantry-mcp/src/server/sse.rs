@@ -1,18 +1,15 @@
 //! MCP over HTTP+SSE (2024-11-05): one stream of events for all messages to the client, and a URL of its own for all
 //! messages from it.
 
-use super::{
-    Body, EventStream, Handler, Server,
-    body::{Source, message},
-    http::{empty, refuse, unknown_session},
-};
-use crate::{ErrorObject, limits::CONNECTIONS, lock};
+use super::body::{Source, message};
+use super::http::{empty, refuse, unknown_session};
+use super::{Body, EventStream, Handler, Server};
+use crate::limits::CONNECTIONS;
+use crate::{ErrorObject, lock};
 use bytes::Bytes;
 use http::{Response, StatusCode};
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex},
-};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
 use tokio::sync::mpsc;
 use uuid::Uuid;
 

@@ -1,13 +1,11 @@
 //! One request over HTTP, from the POST to its answer; a stream that breaks is resumed.
 
 use super::{EVENT_STREAM, HttpSession, LAST_EVENT_ID, error_response};
-use crate::client::{
-    dispatcher::RequestGuard,
-    limits::{CLOSE_TIMEOUT, MESSAGE_BYTES, POLL, REOPEN, RESUMES},
-    message,
-    transport::{Call, TransportError},
-    types::{Answer, UpstreamError},
-};
+use crate::client::dispatcher::RequestGuard;
+use crate::client::limits::{CLOSE_TIMEOUT, MESSAGE_BYTES, POLL, REOPEN, RESUMES};
+use crate::client::message;
+use crate::client::transport::{Call, TransportError};
+use crate::client::types::{Answer, UpstreamError};
 use crate::exchange::ServerNotification;
 use futures_util::FutureExt as _;
 use gantry_egress::{HttpError, HttpResponse, SseParser};
