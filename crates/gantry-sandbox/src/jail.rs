@@ -28,7 +28,6 @@ pub use workspace::{ProtectedPaths, Workspace, is_placeholder, looks_like_placeh
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::sync::LazyLock;
-
 use tokio::sync::oneshot;
 
 /// The first argument that makes a program the helper that builds a jail.

@@ -1,9 +1,8 @@
 //! Why a job was not run, or not to its end.
 
+use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::io;
-
-use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum JailError {
