@@ -36,6 +36,9 @@ use inline::InlineTools;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// A JSON object.
+type Object = serde_json::Map<String, serde_json::Value>;
+
 /// The namespace of all tools of REST services, and the provider of the inline ones.
 pub const NAMESPACE: &str = "rest";
 

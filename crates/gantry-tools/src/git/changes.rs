@@ -131,7 +131,7 @@ mod tests {
     use crate::git::script::captured;
 
     /// The list in a repository in the folder `sub`, and what comes after it.
-    fn parsed(list: &[u8]) -> Result<(Changes, Vec<u8>), CallFailure> {
+    fn parsed(list: &[u8]) -> Result<(Changes, Vec<u8>)> {
         let stdout = captured(&[b"/workspace/sub\0", list].concat());
         let mut answer = Answer::of(&stdout)?;
         Ok((parse(&mut answer)?, answer.rest.to_vec()))

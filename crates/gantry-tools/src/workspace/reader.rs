@@ -168,8 +168,9 @@ mod tests {
             let found = reader.resolve(&RelPath::parse(path)?)?;
             Ok((found.0.to_str().unwrap().to_owned(), found.1))
         };
-        let code =
-            |path: &str| resolve(path).map_err(|fault: CallFailure| fault.error.code.as_str()).unwrap_err();
+        let code = |path: &str| {
+            resolve(path).map_err(|fault: gantry_core::CallFailure| fault.error.code.as_str()).unwrap_err()
+        };
         assert_eq!(resolve(".").unwrap(), (String::new(), Kind::Directory));
         assert_eq!(resolve("l/sub").unwrap(), ("d/sub".to_owned(), Kind::Directory));
         assert_eq!(resolve("d/lf").unwrap(), ("d/f".to_owned(), Kind::File));

@@ -59,14 +59,7 @@ fn cleaned(text: &str) -> String {
             out.extend(std::iter::repeat_n(' ', indent.min(8)));
         }
         blank = false;
-        let mut gap = false;
-        for word in words.split_whitespace() {
-            if gap {
-                out.push(' ');
-            }
-            out.push_str(word);
-            gap = true;
-        }
+        out.push_str(&words.split_whitespace().collect::<Vec<_>>().join(" "));
     }
     out
 }
