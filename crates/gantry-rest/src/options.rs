@@ -163,31 +163,14 @@ pub struct Streaming {
     /// Of `json-stream`: the field of that object with the piece; `content` by default.
     pub token_field: Option<String>,
     /// How long pieces are waited for in all. Without `requestTimeoutMs`, a call may take 10 seconds longer.
-    #[serde(
-        rename = "timeoutMs",
-        default = "Streaming::default_timeout",
-        deserialize_with = "read_as::<StreamTime, _, _>"
-    )]
-    #[schemars(with = "StreamTime")]
-    pub timeout: Duration,
+    #[serde(rename = "timeoutMs", default)]
+    pub timeout: Millis<60_000, DAY>,
     /// How many bytes are read.
-    #[serde(default = "Streaming::default_max_bytes", deserialize_with = "read_as::<StreamBytes, _, _>")]
-    #[schemars(with = "StreamBytes")]
-    pub max_bytes: usize,
+    #[serde(default)]
+    pub max_bytes: Limit<{ 1 << 20 }, { 64 << 20 }>,
 }
 
-type StreamTime = Millis<60_000, DAY>;
-type StreamBytes = Limit<{ 1 << 20 }, { 64 << 20 }>;
-
 impl Streaming {
-    fn default_timeout() -> Duration {
-        StreamTime::default().get()
-    }
-
-    fn default_max_bytes() -> usize {
-        StreamBytes::default().size()
-    }
-
     /// How an answer is read whose tool has no options for streams.
     pub(super) fn unconfigured(mode: StreamMode) -> Self {
         Self {
@@ -198,8 +181,8 @@ impl Streaming {
             answer_field: None,
             token_value: None,
             token_field: None,
-            timeout: Duration::from_secs(30),
-            max_bytes: 4 << 20,
+            timeout: Duration::from_secs(30).into(),
+            max_bytes: (4 << 20).into(),
         }
     }
 }
@@ -474,8 +457,8 @@ mod tests {
         assert_eq!((tool.method, tool.effect), (Method::Post, Some(Effect::Read)));
         assert_eq!(tool.query.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["z", "a"]);
         let streaming = tool.streaming.clone().unwrap();
-        assert_eq!((streaming.mode, streaming.max_bytes), (StreamMode::JsonStream, 1 << 20));
-        assert_eq!(streaming.timeout, Duration::from_millis(1500));
+        assert_eq!((streaming.mode, streaming.max_bytes.get()), (StreamMode::JsonStream, 1 << 20));
+        assert_eq!(streaming.timeout.get(), Duration::from_millis(1500));
         assert!(!format!("{tool:?}").contains("s3cret"));
         let least: Inline = from_value(json!({ "description": "D", "url": "https://a.example/" })).unwrap();
         assert_eq!((least.method, least.parameters_schema), (Method::Get, no_arguments()));

@@ -38,11 +38,11 @@ enum End {
 
 /// Reads an answer piece by piece.
 pub(super) async fn read(mut response: HttpResponse, options: &Streaming, call: &RestCall<'_>) -> CallResult {
-    let until = call.until.min(Instant::now() + options.timeout);
+    let until = call.until.min(Instant::now() + options.timeout.get());
     let mut stream = Stream {
         options,
         line: Vec::new(),
-        events: SseParser::new(options.max_bytes),
+        events: SseParser::new(options.max_bytes.size()),
         items: Vec::new(),
         unreadable: None,
         answer: None,
@@ -56,7 +56,7 @@ pub(super) async fn read(mut response: HttpResponse, options: &Streaming, call: 
             Ok(Ok(None)) => break stream.finish(),
             Ok(Ok(Some(chunk))) => chunk,
         };
-        let left = options.max_bytes.saturating_sub(bytes);
+        let left = options.max_bytes.size().saturating_sub(bytes);
         bytes = bytes.saturating_add(chunk.len());
         if let Some(end) = stream.push(chunk.get(..left).unwrap_or(&chunk)) {
             break end;

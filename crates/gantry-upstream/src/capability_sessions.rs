@@ -97,7 +97,7 @@ impl UpstreamServer {
             return Ok(first());
         }
         let second = self.capability_session(at, replica, wanted, tool);
-        let second = timeout(self.settings.options.startup_timeout, second).await;
+        let second = timeout(self.settings.options.startup_timeout.get(), second).await;
         if self.listing_of(at.replica).is_some_and(|listing| !listing.defines(tool)) {
             return Err(UpstreamError::NotSent(format!("it has changed what {} is", tool.name)));
         }

@@ -51,7 +51,7 @@ pub(super) fn replicas(
             let process = Arc::new(StdioProcess::new(id, spec, Arc::clone(secrets), tasks.clone()));
             Replica::new(n.to_string(), Transport::Stdio(Arc::clone(&process) as _), Some(process))
         };
-        return (1..=options.replicas).map(replica).collect();
+        return (1..=options.replicas.size()).map(replica).collect();
     }
     let addresses = options.addresses();
     let replica = |(n, address): (usize, &&str)| {

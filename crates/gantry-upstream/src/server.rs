@@ -174,7 +174,7 @@ impl UpstreamServer {
         tokio::select! {
             () = self.stop.cancelled() => None,
             () = cancel.cancelled() => None,
-            picked = timeout(self.settings.options.startup_timeout, reconnected) => picked.ok().flatten(),
+            picked = timeout(self.settings.options.startup_timeout.get(), reconnected) => picked.ok().flatten(),
         }
     }
 
@@ -252,7 +252,7 @@ impl UpstreamServer {
             transport: replica.transport.clone(),
             protocol,
             declared,
-            startup_timeout: self.settings.options.startup_timeout,
+            startup_timeout: self.settings.options.startup_timeout.get(),
             trace: Some(self.frame_tap(replica)),
             changes,
             lists_changed: Arc::clone(&replica.lists_changed),

@@ -6,7 +6,7 @@
 
 use crate::command::toolchains::Toolchains;
 use crate::failure::{self, Result};
-use crate::options::{CodeOptions, ResourceLimits};
+use crate::options::{BuildLimits, CodeOptions};
 use crate::workspace::ProtectedPaths;
 use crate::workspace::definitions::is_lock;
 use gantry_core::{CallFailure, EffectState, ErrorCode, ToolError};
@@ -209,7 +209,6 @@ impl CommandRunner {
     }
 
     async fn job(&self, command: CommandSpec) -> Result<Job> {
-        let (ResourceLimits { memory_mb, cpu_seconds, processes, disk_mb }, _) = self.limits(command.limits);
         let store = command.packages.then(|| self.store.clone());
         if let Some(store) = store.clone() {
             let made = tokio::fs::create_dir_all(&store).await;
@@ -238,23 +237,24 @@ impl CommandRunner {
             toolchains: self.toolchains.mounts.clone(),
             store,
             files: command.files,
-            limits: Limits {
-                wall: command.wall,
-                cpu: Duration::from_secs(cpu_seconds),
-                memory: memory_mb.saturating_mul(MIB),
-                processes,
-                written: disk_mb.saturating_mul(MIB),
-                output: command.output,
-            },
+            limits: Limits { output: command.output, ..self.limits(command.limits, command.wall).0 },
         })
     }
 
     /// The limits of a program, and the key of the configuration that they are under.
-    fn limits(&self, kind: LimitKind) -> (ResourceLimits, &'static str) {
-        match kind {
-            LimitKind::Code => (self.options.limits(), "code"),
-            LimitKind::Builds => (self.options.builds.limits(), "code.builds"),
-        }
+    fn limits(&self, kind: LimitKind, wall: Duration) -> (Limits, &'static str) {
+        let CodeOptions { memory_mb, cpu_seconds, processes, disk_mb, builds, .. } = &self.options;
+        let (memory, cpu, processes, written, keys) = match kind {
+            LimitKind::Code => {
+                (memory_mb.get(), cpu_seconds.get(), (*processes).into(), disk_mb.get(), "code")
+            }
+            LimitKind::Builds => {
+                let BuildLimits { memory_mb, cpu_seconds, processes, disk_mb } = *builds;
+                (memory_mb.get(), cpu_seconds.get(), processes.into(), disk_mb.get(), "code.builds")
+            }
+        };
+        let (memory, written) = (memory.saturating_mul(MIB), written.saturating_mul(MIB));
+        (Limits { wall, cpu: Duration::from_secs(cpu), memory, processes, written, output: 0 }, keys)
     }
 
     /// How a run that a limit ended is reported; none if it ended otherwise. `task` and `wall` are its name and its time
@@ -266,7 +266,7 @@ impl CommandRunner {
         wall: Duration,
         kind: LimitKind,
     ) -> Option<CallFailure> {
-        let (limits, keys) = self.limits(kind);
+        let (limits, keys) = self.limits(kind, wall);
         let (code, what) = match ran.end {
             ExitReason::Exited(_) | ExitReason::Signalled(_) => return None,
             ExitReason::WallLimit => {
@@ -274,15 +274,15 @@ impl CommandRunner {
             }
             ExitReason::CpuLimit => (
                 ErrorCode::Timeout,
-                format!("used more than {} s of processor time ({keys}.cpuSeconds)", limits.cpu_seconds),
+                format!("used more than {} s of processor time ({keys}.cpuSeconds)", limits.cpu.as_secs()),
             ),
             ExitReason::MemoryLimit => (
                 ErrorCode::ExecutionError,
-                format!("used more than {} MiB of memory ({keys}.memoryMb)", limits.memory_mb),
+                format!("used more than {} MiB of memory ({keys}.memoryMb)", limits.memory / MIB),
             ),
             ExitReason::WriteLimit => (
                 ErrorCode::ExecutionError,
-                format!("wrote more than {} MiB to disk ({keys}.diskMb)", limits.disk_mb),
+                format!("wrote more than {} MiB to disk ({keys}.diskMb)", limits.written / MIB),
             ),
         };
         let message =

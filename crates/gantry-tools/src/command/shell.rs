@@ -65,7 +65,7 @@ impl Tool for ShellExec {
         let args = call.args;
         let program = self.allowed_program(&args.command)?;
         let asked = time_limit(args.timeout, MAX_TIMEOUT)?;
-        let wall = self.policy.timeout.map_or(asked, |limit| limit.min(asked));
+        let wall = self.policy.timeout.some().map_or(asked, |limit| limit.min(asked));
         let mut command = CommandSpec::new(program.to_string_lossy(), LimitKind::Code, wall).args(args.args);
         command.folder = args.cwd.into();
         command.input = args.stdin.into_bytes();

@@ -43,7 +43,9 @@ pub(super) fn read(ran: &JobOutput, plan: &Plan) -> Result<Output> {
     let (flag, from) = match (line, ran.end) {
         (Some(("!", summary)), _) => return Err(rejected(summary, &stderr, plan)),
         (Some(("=", _)), ExitReason::Exited(0)) => ("=", Some(plan.commit.clone())),
-        (Some((flag @ ("*" | "+" | " "), summary)), ExitReason::Exited(0)) => (flag, old_commit(summary)),
+        (Some((flag @ ("*" | "+" | " "), summary)), ExitReason::Exited(0)) => {
+            (flag, summary.split_once("..").map(|(from, _)| from.to_owned()))
+        }
         (Some(_) | None, _) => return Err(unanswered(&stderr, plan)),
     };
     Ok(Output {
@@ -57,12 +59,6 @@ pub(super) fn read(ran: &JobOutput, plan: &Plan) -> Result<Output> {
         output: server_lines(&stderr),
         warning: None,
     })
-}
-
-/// The first commit of `from..to`.
-fn old_commit(summary: &str) -> Option<String> {
-    let (hash, _) = summary.split_once("..")?;
-    Some(hash.to_owned())
 }
 
 fn server_lines(said: &str) -> String {
