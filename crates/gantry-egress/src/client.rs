@@ -135,9 +135,6 @@ impl HttpClient {
     /// Sends a request and returns when the head of the answer is there. A redirect is an error.
     ///
     /// Cancel-safety: dropping the future closes the connection.
-    ///
-    /// # Errors
-    /// See [`HttpError`].
     pub async fn send(
         &self,
         method: Method,
@@ -221,13 +218,11 @@ pub struct HttpResponse {
 }
 
 impl HttpResponse {
-    /// The status code.
     #[must_use]
     pub fn status(&self) -> StatusCode {
         self.inner.status()
     }
 
-    /// The headers.
     #[must_use]
     pub fn headers(&self) -> &HeaderMap {
         self.inner.headers()
@@ -236,9 +231,6 @@ impl HttpResponse {
     /// The next piece of the body; `None` at its end.
     ///
     /// Cancel-safety: no piece is lost when the future is dropped.
-    ///
-    /// # Errors
-    /// The connection broke.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, HttpError> {
         let broken = |error| HttpError::Broken { address: self.address.clone(), reason: reason(error) };
         self.inner.chunk().await.map_err(broken)
@@ -263,9 +255,6 @@ impl HttpResponse {
     }
 
     /// The bare connection after `101 Switching Protocols`.
-    ///
-    /// # Errors
-    /// The connection cannot be taken over.
     pub async fn upgrade(self) -> Result<impl AsyncRead + AsyncWrite + Send + Unpin + 'static, HttpError> {
         let broken = |error| HttpError::Broken { address: self.address, reason: reason(error) };
         self.inner.upgrade().await.map_err(broken)

@@ -43,7 +43,6 @@ impl std::fmt::Debug for OutboundRequest {
 /// A redirect that the caller decides on.
 #[derive(Debug, Clone, Copy)]
 pub struct Redirect<'a> {
-    /// The URL that redirects.
     pub from: &'a Url,
     /// The value of the `Location` header.
     pub location: &'a str,
@@ -85,9 +84,6 @@ impl FollowError {
 /// each of the pauses. `decide` returns the URL to follow, or `None` to take the redirect itself as the answer.
 ///
 /// Cancel-safety: dropping the future closes the connection; what was sent stays sent.
-///
-/// # Errors
-/// A request failed.
 pub async fn follow(
     client: &HttpClient,
     request: OutboundRequest,

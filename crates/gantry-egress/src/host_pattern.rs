@@ -22,9 +22,6 @@ pub struct HostPattern {
 
 impl HostPattern {
     /// Parses a pattern.
-    ///
-    /// # Errors
-    /// The text is no host pattern.
     pub fn parse(text: &str) -> Result<Self, InvalidHostPattern> {
         let invalid = || InvalidHostPattern(text.to_owned());
         // A plain label stands in for the wildcard while the URL parser reads the rest.
@@ -56,7 +53,6 @@ impl HostPattern {
         host.ends_with(&self.name) && (host.len() == self.name.len()) == self.is_exact
     }
 
-    /// The port of the pattern, if it has one.
     #[must_use]
     pub fn port(&self) -> Option<u16> {
         self.port

@@ -20,7 +20,6 @@ pub(crate) const CONNECT: Duration = Duration::from_secs(2);
 /// Largest answer that [`LocalServer::send`] reads.
 const ANSWER_BYTES: usize = 64 * 1024 * 1024;
 
-/// The Gantry server at a local address.
 #[derive(Clone)]
 pub struct LocalServer {
     address: SocketAddr,
@@ -41,9 +40,6 @@ impl LocalServer {
     }
 
     /// Sends a request, whose URI is a path, and returns the answer with its body still to be read.
-    ///
-    /// # Errors
-    /// The server cannot be reached, or the connection breaks.
     pub async fn open(
         &self,
         request: http::request::Builder,
@@ -57,9 +53,6 @@ impl LocalServer {
     }
 
     /// Sends a request and reads the whole answer, up to a limit.
-    ///
-    /// # Errors
-    /// The server cannot be reached, the connection breaks, or the answer is too long.
     pub async fn send(
         &self,
         request: http::request::Builder,
@@ -71,9 +64,6 @@ impl LocalServer {
     }
 
     /// Opens a WebSocket with the subprotocol `mcp` at a path.
-    ///
-    /// # Errors
-    /// The server cannot be reached, or refuses the connection.
     pub async fn websocket(&self, path: &str) -> Result<(SocketReader, SocketWriter), HttpError> {
         let address = self.address;
         let url = format!("ws://{address}{path}");
@@ -122,9 +112,6 @@ pub struct SocketReader(SplitStream<WebSocketStream<TcpStream>>);
 
 impl SocketReader {
     /// The next text message; `None` when the server has closed the connection.
-    ///
-    /// # Errors
-    /// The connection broke.
     pub async fn next(&mut self) -> Result<Option<String>, HttpError> {
         loop {
             match self.0.next().await {
@@ -145,9 +132,6 @@ pub struct SocketWriter(SplitSink<WebSocketStream<TcpStream>, Message>);
 
 impl SocketWriter {
     /// Sends a text message. An empty one tells the server that no more will follow.
-    ///
-    /// # Errors
-    /// The connection broke.
     pub async fn send(&mut self, text: String) -> Result<(), HttpError> {
         self.0.send(Message::Text(text.into())).await.map_err(|error| broken(&error))
     }

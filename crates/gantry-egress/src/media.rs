@@ -7,7 +7,6 @@ use std::borrow::Cow;
 /// How far into an HTML page `<meta charset>` is looked for.
 const CHARSET_WITHIN: usize = 1024;
 
-/// A media type.
 #[derive(Debug, Clone, Default)]
 pub struct MediaType {
     essence: String,
@@ -97,13 +96,11 @@ impl MediaType {
         matches!(self.kind(), BodyKind::Json | BodyKind::Ndjson | BodyKind::Events | BodyKind::Text)
     }
 
-    /// Whether the body is an HTML page.
     #[must_use]
     pub fn is_html(&self) -> bool {
         matches!(self.essence(), "text/html" | "application/xhtml+xml")
     }
 
-    /// Whether the body is XML of some kind.
     #[must_use]
     pub fn is_xml(&self) -> bool {
         matches!(self.essence(), "application/xml" | "text/xml") || self.essence.ends_with("+xml")

@@ -6,12 +6,9 @@ use std::time::Duration;
 /// Longest id of an event; a longer one is ignored.
 const ID_BYTES: usize = 4096;
 
-/// A complete event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SseEvent {
-    /// The `event` field.
     pub kind: Option<String>,
-    /// The `id` field.
     pub id: Option<String>,
     /// The `data` lines, joined by line feeds; never empty.
     pub data: String,
@@ -73,9 +70,6 @@ impl SseParser {
     }
 
     /// Takes the next chunk and appends the events that it completes. Events without data are skipped.
-    ///
-    /// # Errors
-    /// An event is longer than the limit.
     pub fn push(&mut self, chunk: &[u8], events: &mut Vec<SseEvent>) -> Result<(), EventTooLong> {
         if chunk.is_empty() {
             return Ok(());

@@ -4,10 +4,8 @@
 //! message again. Ids are kept as their text, because a client compares the id it gets back with the one it sent: `1`,
 //! `"1"` and `-0` are echoed as such.
 
-use crate::{
-    error::{ErrorObject, code},
-    limits::{BATCH_MESSAGES, ID_BYTES},
-};
+use crate::error::{ErrorObject, code};
+use crate::limits::{BATCH_MESSAGES, ID_BYTES};
 use gantry_core::json::{self, Object};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
@@ -64,7 +62,6 @@ pub(crate) struct Rejection<'a> {
 }
 
 impl Rejection<'_> {
-    /// The text of the error response.
     pub(crate) fn response(&self) -> String {
         failure(self.id.as_ref(), &self.error)
     }
@@ -135,9 +132,6 @@ pub(crate) struct Batch<'a>(Cow<'a, str>);
 
 impl Batch<'_> {
     /// The messages, each of which may be wrong on its own.
-    ///
-    /// # Errors
-    /// When there are none or more than [`BATCH_MESSAGES`].
     pub(crate) fn messages(&self) -> Result<Vec<Result<Message<'_>, Rejection<'_>>>, ErrorObject> {
         let Some(elements) = json::elements(&self.0, BATCH_MESSAGES) else {
             let message = format!("a batch holds at most {BATCH_MESSAGES} messages; send several batches");
@@ -232,7 +226,6 @@ pub(crate) fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Opti
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
-/// The first characters of a text.
 pub(crate) fn cut(text: &str, chars: usize) -> &str {
     text.char_indices().nth(chars).and_then(|(end, _)| text.get(..end)).unwrap_or(text)
 }
@@ -246,7 +239,6 @@ pub(crate) fn success(id: &Id<'_>, size: usize, result: impl FnOnce(&mut String)
     out
 }
 
-/// An error response.
 pub(crate) fn failure(id: Option<&Id<'_>>, error: &ErrorObject) -> String {
     let size = error.message.len() + error.data.as_ref().map_or(0, String::len);
     let mut out = open(id.map_or("null", |id| id.text()), size);

@@ -1,6 +1,7 @@
 //! JSON-RPC errors of this side of the wire.
 
-use crate::{envelope::cut, limits::EXCERPT_CHARS};
+use crate::envelope::cut;
+use crate::limits::EXCERPT_CHARS;
 pub use gantry_provider::{ErrorObject, code};
 
 /// The error for a method that this server does not have.

@@ -3,7 +3,7 @@
 
 pub use gantry_provider::BoxFuture;
 pub use gantry_provider::client::{
-    Capabilities, ClientChannel, ClientRequest, ClientRequestError, ClientResponse, LogLevel, NoClient,
-    RequestContext, ServerNotification,
+    Capabilities, ClientChannel, ClientRequest, ClientRequestError, ClientResponse, ClientResponses,
+    LogLevel, NoClient, RequestContext, ServerNotification,
 };
 pub use gantry_provider::resources::ForwardMethod;

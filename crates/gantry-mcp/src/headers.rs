@@ -3,7 +3,8 @@
 //! A schema names an argument to be repeated with `x-mcp-header`; the header is then `Mcp-Param-<name>`. A value that a
 //! header cannot hold is written as `=?base64?…?=`.
 
-use base64::{Engine as _, engine::general_purpose::STANDARD};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use std::borrow::Cow;
 

@@ -26,3 +26,8 @@ pub use server::{
     Server,
 };
 pub use version::Version;
+
+/// Locks. A panic elsewhere leaves what is locked whole, because each change to it is one call.
+pub(crate) fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}

@@ -2,12 +2,9 @@
 
 use crate::limits::{LINE_BYTES, READ_BUFFER_BYTES};
 use std::{io, mem};
-use tokio::{
-    io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader, BufWriter},
-    sync::mpsc,
-};
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader, BufWriter};
+use tokio::sync::mpsc;
 
-/// One line of input.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Line {
     /// The line without its end.
@@ -25,7 +22,6 @@ pub struct Lines<R> {
 }
 
 impl<R: AsyncRead + Unpin> Lines<R> {
-    /// Lines of this reader.
     pub fn new(reader: R) -> Self {
         let reader = BufReader::with_capacity(READ_BUFFER_BYTES, reader);
         Self { reader, line: Vec::new(), too_long: false }
@@ -34,9 +30,6 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     /// The next line; `None` at the end of the input.
     ///
     /// Cancel-safety: what was read of a line stays in `self`.
-    ///
-    /// # Errors
-    /// The reader broke.
     pub async fn next(&mut self) -> io::Result<Option<Line>> {
         loop {
             let buffer = self.reader.fill_buf().await?;
@@ -67,9 +60,6 @@ impl<R: AsyncRead + Unpin> Lines<R> {
 }
 
 /// Writes answers as lines until all senders are gone.
-///
-/// # Errors
-/// The writer broke.
 pub async fn write<W: AsyncWrite + Unpin>(writer: W, mut answers: mpsc::Receiver<String>) -> io::Result<()> {
     let mut writer = BufWriter::new(writer);
     while let Some(answer) = answers.recv().await {

@@ -33,12 +33,9 @@ mod stdio;
 pub use body::{Body, EventStream};
 pub use handler::{Change, ChangeNotice, Features, ForwardRequest, Handler, Outcome, Receipt};
 
-use crate::{
-    ErrorObject,
-    envelope::{Id, Message, Rejection, Request, failure},
-    exchange::ClientChannel as _,
-    limits,
-};
+use crate::envelope::{Id, Message, Rejection, Request, failure};
+use crate::exchange::ClientChannel as _;
+use crate::{ErrorObject, limits};
 use ::http::{HeaderMap, StatusCode};
 use connection::Connection;
 use event_log::LogBudget;
@@ -48,25 +45,19 @@ use request_task::RunningRequest;
 use response::{ResponseContext, ResponseWriter};
 use sessions::{HttpSession, Sessions};
 use sse::SseConnections;
-use std::{
-    fmt,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
-use tokio::{
-    sync::{Semaphore, broadcast},
-    time::timeout,
-};
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::sync::{Semaphore, broadcast};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 /// How long everything may take to close when the server stops: a connection drains for six seconds and then closes its
 /// session.
 const CLOSE_ALL: Duration = Duration::from_secs(15);
 
-/// The settings of a server.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// HTTP sessions that are open at once; the one that was idle for longest makes room. Once an identity has a quarter
@@ -111,7 +102,6 @@ impl fmt::Debug for Server {
     }
 }
 
-/// A response and its HTTP status.
 struct Reply {
     status: StatusCode,
     text: String,
@@ -209,12 +199,10 @@ impl Server {
         drop(self.inner.closing.spawn_on(work, &runtime));
     }
 
-    /// A number that no other client has.
     fn client_number(&self) -> u64 {
         self.inner.clients.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// All changes from now on.
     fn changes(&self) -> broadcast::Receiver<ChangeNotice> {
         self.inner.changes.resubscribe()
     }
@@ -282,13 +270,11 @@ impl Server {
         })
     }
 
-    /// The response to `initialize`.
     fn welcome(&self, connection: &Connection, id: &Id<'_>) -> Reply {
         let (features, instructions) = (connection.handler.features(), connection.handler.instructions());
         Reply::ok(self.inner.writer.initialize(id, connection.version, &features, instructions.as_deref()))
     }
 
-    /// The response to a request that has ended.
     fn reply(&self, id: &Id<'_>, running: &RunningRequest, outcome: Outcome) -> Reply {
         let (kind, version) = (running.kind, running.channel.version());
         let context = ResponseContext { kind, version, capabilities: running.channel.capabilities() };

@@ -29,10 +29,7 @@ pub trait ClientChannel: Send + Sync + Debug {
 
     /// Asks the client and waits for all answers, one per question and in the same order. Dropping the future withdraws
     /// the questions.
-    fn ask(
-        &self,
-        questions: Vec<ClientRequest>,
-    ) -> BoxFuture<'_, Result<Vec<ClientResponse>, ClientRequestError>>;
+    fn ask(&self, questions: Vec<ClientRequest>) -> BoxFuture<'_, ClientResponses>;
 }
 
 /// The client behind a request, and its cancellation.
@@ -67,6 +64,9 @@ pub struct ClientRequest {
 
 /// What a client answered: the text of a result object, or an error.
 pub type ClientResponse = Result<String, ErrorObject>;
+
+/// The answers to the questions that were asked together, in their order.
+pub type ClientResponses = Result<Vec<ClientResponse>, ClientRequestError>;
 
 /// Why a request to the client has no response.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -165,10 +165,7 @@ impl ClientChannel for NoClient {
 
     fn notify(&self, _notice: ServerNotification) {}
 
-    fn ask(
-        &self,
-        _questions: Vec<ClientRequest>,
-    ) -> BoxFuture<'_, Result<Vec<ClientResponse>, ClientRequestError>> {
+    fn ask(&self, _questions: Vec<ClientRequest>) -> BoxFuture<'_, ClientResponses> {
         Box::pin(std::future::ready(Err(ClientRequestError::Gone)))
     }
 }

@@ -20,6 +20,6 @@ pub mod testing;
 
 pub use context::CallContext;
 pub use output::{Content, RawOutput};
-pub use provider::{BoxFuture, Provider};
+pub use provider::{BoxFuture, CallResult, Provider};
 pub use rpc_error::{ErrorObject, code};
 pub use status::{HealthStatus, ImportStatus, PinChoice, PinDiff, Pins, ProviderStatus, ReplicaStatus};

@@ -20,6 +20,9 @@ use tokio::sync::watch;
 
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
+/// What came of a call.
+pub type CallResult = Result<RawOutput, CallFailure>;
+
 /// A source of tools.
 ///
 /// Futures may be dropped at any await when a call is cancelled or runs out of time; what was sent by then stays
@@ -79,11 +82,8 @@ pub trait Provider: Send + Sync + Debug {
         Box::pin(std::future::ready(Err(Refusal::new(ErrorCode::InternalError, message))))
     }
 
-    fn execute<'a>(
-        &'a self,
-        cx: &'a CallContext,
-        permit: &'a Permit,
-    ) -> BoxFuture<'a, Result<RawOutput, CallFailure>>;
+    /// Runs the call that the permit is for.
+    fn execute<'a>(&'a self, cx: &'a CallContext, permit: &'a Permit) -> BoxFuture<'a, CallResult>;
 
     /// Gets ready; called at the start and after each change of the configuration that keeps the provider. A provider that
     /// cannot get ready says why; the others go on.

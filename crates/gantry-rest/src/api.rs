@@ -21,7 +21,7 @@ use gantry_core::tool::{Origin, ToolSpec};
 use gantry_core::{CallFailure, Effect, ErrorCode, Permit, Tool, ToolError};
 use gantry_egress::{FollowError, Followed, OutboundRequest};
 use gantry_provider::redact::Redactor;
-use gantry_provider::{BoxFuture, CallContext, Provider, ProviderStatus, RawOutput, task};
+use gantry_provider::{BoxFuture, CallContext, CallResult, Provider, ProviderStatus, task};
 use http::StatusCode;
 use status::LastRead;
 use std::collections::BTreeSet;
@@ -44,7 +44,6 @@ const OPERATION_CHARS: usize = 16;
 /// Warnings of one document that are logged.
 const WARNINGS: usize = 5;
 
-/// An API.
 #[derive(Debug)]
 pub(super) struct Api {
     shared: Arc<Shared>,
@@ -81,9 +80,6 @@ pub struct ImportedApi {
 
 impl ImportedApi {
     /// Reads the document of an API and imports it.
-    ///
-    /// # Errors
-    /// Says why the document cannot be had, or cannot be used.
     pub async fn read(
         options: Arc<ApiOptions>,
         import_options: ImportOptions,
@@ -144,7 +140,7 @@ impl Api {
         Ok(Self { shared: Arc::new(shared), fetching: OnceLock::new() })
     }
 
-    async fn run(&self, cx: &CallContext, permit: &Permit) -> Result<RawOutput, CallFailure> {
+    async fn run(&self, cx: &CallContext, permit: &Permit) -> CallResult {
         let until = reading_end(cx.limit);
         let loaded = self.shared.loaded.load_full();
         let found = loaded.as_ref().and_then(|loaded| {
@@ -283,7 +279,6 @@ fn check(options: &ApiOptions) -> Result<(), String> {
     Ok(())
 }
 
-/// A call of an operation.
 struct Call<'a> {
     api: &'a Shared,
     import: &'a Import,
@@ -304,7 +299,7 @@ struct Sent {
 }
 
 impl Call<'_> {
-    async fn run(&self) -> Result<RawOutput, CallFailure> {
+    async fn run(&self) -> CallResult {
         let prepared = self.operation.prepare(&error::arguments(self.permit)?).map_err(error::invalid)?;
         let bare = request::build(self.operation, prepared, &self.api.options).map_err(error::invalid)?;
         let first = self.send(&bare).await?;
@@ -349,7 +344,7 @@ impl Call<'_> {
 
     /// Reads the answer to a request. The advice is for credentials that are refused; without it, it names those that are
     /// missing.
-    async fn read(&self, sent: Sent, advice: Option<String>) -> Result<RawOutput, CallFailure> {
+    async fn read(&self, sent: Sent, advice: Option<String>) -> CallResult {
         let tool = self.permit.tool();
         let call = RestCall {
             request: &sent.request,
@@ -399,11 +394,7 @@ impl Provider for Api {
         Some(self.shared.version.subscribe())
     }
 
-    fn execute<'a>(
-        &'a self,
-        cx: &'a CallContext,
-        permit: &'a Permit,
-    ) -> BoxFuture<'a, Result<RawOutput, CallFailure>> {
+    fn execute<'a>(&'a self, cx: &'a CallContext, permit: &'a Permit) -> BoxFuture<'a, CallResult> {
         Box::pin(self.run(cx, permit))
     }
 

@@ -17,7 +17,6 @@ pub struct RestClient {
     /// Pauses before a request that was not sent is tried again.
     pub(super) pauses: [Duration; 2],
     client: HttpClient,
-    /// A client for public addresses only.
     public: HttpClient,
 }
 

@@ -1,5 +1,6 @@
 //! Values as parts of URLs and forms.
 
+use crate::Object;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use serde_json::Value;
 
@@ -69,8 +70,7 @@ pub(super) fn add_pairs(pairs: &mut Vec<String>, name: &str, value: &Value, in_o
     }
 }
 
-/// An object as a form.
-pub(super) fn form(members: &serde_json::Map<String, Value>) -> String {
+pub(super) fn form(members: &Object) -> String {
     let mut pairs = Vec::new();
     for (name, value) in members {
         add_pairs(&mut pairs, name, value, false);

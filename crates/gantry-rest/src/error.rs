@@ -1,6 +1,7 @@
 //! Failures of requests: their messages, and whether the effect can have happened.
 
 use super::response::RestCall;
+use crate::Object;
 use gantry_core::invisible::is_invisible;
 use gantry_core::truncate::truncate;
 use gantry_core::{CallFailure, ErrorCode, Permit, ToolError};
@@ -8,7 +9,7 @@ use gantry_egress::{FollowError, HttpError, display_url};
 use gantry_provider::redact::Redactor;
 use http::StatusCode;
 use http::header::{self, HeaderMap, HeaderName};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 /// Bytes of an error's body that the details show.
 pub(super) const BODY_BYTES: usize = 64 * 1024;
@@ -27,8 +28,7 @@ const LOOK_FIRST: &str = "it may have taken effect: look whether it has, and do 
 const HEADERS: [&str; 7] =
     ["retry-after", "location", "www-authenticate", "link", "x-request-id", "x-ratelimit-", "ratelimit-"];
 
-/// The arguments of a call.
-pub(super) fn arguments(permit: &Permit) -> Result<Map<String, Value>, CallFailure> {
+pub(super) fn arguments(permit: &Permit) -> Result<Object, CallFailure> {
     serde_json::from_str(permit.arguments())
         .map_err(|error| invalid(format!("the arguments are no object: {error}")))
 }
@@ -172,7 +172,7 @@ pub(super) fn one_line(text: &str, most: usize) -> String {
 }
 
 /// The headers of an answer that help to find out what went wrong.
-fn diagnostic_headers(headers: &HeaderMap, secrets: &Redactor) -> Map<String, Value> {
+fn diagnostic_headers(headers: &HeaderMap, secrets: &Redactor) -> Object {
     let names =
         HEADERS.iter().flat_map(|start| headers.keys().filter(move |name| name.as_str().starts_with(start)));
     let shown = names.take(SHOWN_HEADERS).map(|name| {

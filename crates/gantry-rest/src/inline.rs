@@ -11,7 +11,7 @@ use gantry_core::tool::{ApprovalRule, Origin, Target, ToolSpec};
 use gantry_core::{CallFailure, Effect, ErrorCode, Permit, ToolError, ToolKind};
 use gantry_egress::{BodyKind, MediaType, OutboundRequest};
 use gantry_provider::redact::{PERHAPS_SECRET_BYTES, Redactor};
-use gantry_provider::{BoxFuture, CallContext, Provider, RawOutput};
+use gantry_provider::{BoxFuture, CallContext, CallResult, Provider};
 use http::Method;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Value, json};
@@ -21,7 +21,6 @@ use std::sync::atomic::AtomicBool;
 /// Parameters that an error names.
 const NAMED: usize = 10;
 
-/// The provider of the inline tools.
 #[derive(Debug)]
 pub(super) struct InlineTools {
     origin: Origin,
@@ -48,9 +47,6 @@ impl std::fmt::Debug for Tool {
 
 impl InlineTools {
     /// Compiles these tools.
-    ///
-    /// # Errors
-    /// Names the first one that cannot be used, and says why.
     pub(super) fn new(tools: &[Inline], client: &Arc<RestClient>) -> Result<Self, String> {
         let origin = Origin { provider: NAMESPACE.into(), namespace: NAMESPACE.into(), kind: ToolKind::Rest };
         let compile = |tool: &Inline| {
@@ -223,11 +219,7 @@ impl Provider for InlineTools {
         self.tools.iter().map(|(spec, _)| spec.clone()).collect()
     }
 
-    fn execute<'a>(
-        &'a self,
-        cx: &'a CallContext,
-        permit: &'a Permit,
-    ) -> BoxFuture<'a, Result<RawOutput, CallFailure>> {
+    fn execute<'a>(&'a self, cx: &'a CallContext, permit: &'a Permit) -> BoxFuture<'a, CallResult> {
         let name = permit.tool().spec.name.as_str();
         Box::pin(async move {
             let Some(tool) = self.tool(name) else {

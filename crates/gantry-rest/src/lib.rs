@@ -36,10 +36,12 @@ use inline::InlineTools;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// A JSON object.
+type Object = serde_json::Map<String, serde_json::Value>;
+
 /// The namespace of all tools of REST services, and the provider of the inline ones.
 pub const NAMESPACE: &str = "rest";
 
-/// The provider of an API.
 #[must_use]
 pub fn provider_id(api: &str) -> String {
     format!("openapi:{api}")
@@ -52,9 +54,6 @@ pub fn api_origin(api: &str) -> Origin {
 }
 
 /// The providers of these services. Nothing is read or sent yet.
-///
-/// # Errors
-/// Says which tool cannot be used, and why.
 pub fn providers(options: RestOptions) -> Result<Vec<Arc<dyn Provider>>, String> {
     let RestOptions { private, inline, apis } = options;
     let client = Arc::new(RestClient::new(private));

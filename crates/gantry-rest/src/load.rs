@@ -15,10 +15,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 use tokio::task::spawn_blocking;
 
-/// Bytes of one document.
 const DOCUMENT_BYTES: usize = Bundle::DOCUMENT_BYTES;
 
-/// How long one document may take.
 const FETCH: Duration = Duration::from_secs(30);
 
 const ACCEPT: &str = "application/json, application/yaml;q=0.9, */*;q=0.5";
@@ -33,7 +31,6 @@ fn stamped(path: PathBuf) -> (PathBuf, Stamp) {
     (path, stamp)
 }
 
-/// Whether files are as they were.
 pub(super) async fn is_unchanged(files: Stamps) -> bool {
     blocking(move || files.iter().all(|file| stamped(file.0.clone()) == *file)).await.unwrap_or(false)
 }

@@ -164,31 +164,14 @@ pub struct Streaming {
     /// For `json-stream`: the field of such an object that has the piece; `content` by default.
     pub token_field: Option<String>,
     /// How long Gantry reads pieces, in total. Without `requestTimeoutMs`, a call may take 10 seconds longer.
-    #[serde(
-        rename = "timeoutMs",
-        default = "Streaming::default_timeout",
-        deserialize_with = "read_as::<StreamTime, _, _>"
-    )]
-    #[schemars(with = "StreamTime")]
-    pub timeout: Duration,
+    #[serde(rename = "timeoutMs", default)]
+    pub timeout: Millis<60_000, DAY>,
     /// How many bytes Gantry reads at most.
-    #[serde(default = "Streaming::default_max_bytes", deserialize_with = "read_as::<StreamBytes, _, _>")]
-    #[schemars(with = "StreamBytes")]
-    pub max_bytes: usize,
+    #[serde(default)]
+    pub max_bytes: Limit<{ 1 << 20 }, { 64 << 20 }>,
 }
 
-type StreamTime = Millis<60_000, DAY>;
-type StreamBytes = Limit<{ 1 << 20 }, { 64 << 20 }>;
-
 impl Streaming {
-    fn default_timeout() -> Duration {
-        StreamTime::default().get()
-    }
-
-    fn default_max_bytes() -> usize {
-        StreamBytes::default().size()
-    }
-
     /// How an answer is read whose tool has no options for streams.
     pub(super) fn unconfigured(mode: StreamMode) -> Self {
         Self {
@@ -199,8 +182,8 @@ impl Streaming {
             answer_field: None,
             token_value: None,
             token_field: None,
-            timeout: Duration::from_secs(30),
-            max_bytes: 4 << 20,
+            timeout: Duration::from_secs(30).into(),
+            max_bytes: (4 << 20).into(),
         }
     }
 }
@@ -321,7 +304,6 @@ impl fmt::Debug for ApiOptions {
     }
 }
 
-/// Where a document is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SpecPlace {
     /// A path; absolute once its reader has joined it to the folder of the configuration.
@@ -422,17 +404,9 @@ impl TryFrom<CredentialKeys> for Credential {
 #[serde(try_from = "CredentialKeys")]
 pub enum Credential {
     /// For `apiKey`.
-    Key {
-        /// The key.
-        api_key: Secret,
-    },
+    Key { api_key: Secret },
     /// For `http` basic.
-    Basic {
-        /// The user.
-        username: String,
-        /// The password.
-        password: Secret,
-    },
+    Basic { username: String, password: Secret },
     /// For `http` bearer, `openIdConnect` and `oauth2`.
     Token {
         /// A token that is there already.
@@ -440,9 +414,7 @@ pub enum Credential {
     },
     /// For `oauth2` with client credentials.
     Client {
-        /// The client.
         client_id: String,
-        /// Its secret.
         client_secret: Secret,
         /// Where tokens are requested; the address in the document by default.
         token_url: Option<Url>,
@@ -489,8 +461,8 @@ mod tests {
         assert_eq!((tool.method, tool.effect), (Method::Post, Some(Effect::Read)));
         assert_eq!(tool.query.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["z", "a"]);
         let streaming = tool.streaming.clone().unwrap();
-        assert_eq!((streaming.mode, streaming.max_bytes), (StreamMode::JsonStream, 1 << 20));
-        assert_eq!(streaming.timeout, Duration::from_millis(1500));
+        assert_eq!((streaming.mode, streaming.max_bytes.get()), (StreamMode::JsonStream, 1 << 20));
+        assert_eq!(streaming.timeout.get(), Duration::from_millis(1500));
         assert!(!format!("{tool:?}").contains("s3cret"));
         let least: Inline = from_value(json!({ "description": "D", "url": "https://a.example/" })).unwrap();
         assert_eq!((least.method, least.parameters_schema), (Method::Get, no_arguments()));

@@ -6,13 +6,13 @@ use super::stream;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use gantry_core::schema::SchemaText;
-use gantry_core::{CallFailure, ErrorCode, ToolError};
+use gantry_core::{ErrorCode, ToolError};
 use gantry_egress::{
     BodyKind as Kind, FollowError, Followed, HttpResponse, MediaType, OutboundRequest, display_url,
 };
 use gantry_provider::client::ClientChannel;
 use gantry_provider::redact::Redactor;
-use gantry_provider::{Content, RawOutput};
+use gantry_provider::{CallResult, Content, RawOutput};
 use http::header::{self, HeaderMap};
 use http::{Method, StatusCode};
 use serde::de::IgnoredAny;
@@ -20,7 +20,6 @@ use serde_json::{Map, Value, json};
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
-/// Bytes of an answer.
 const ANSWER_BYTES: usize = 16 << 20;
 
 /// Bytes of an error that are read beyond those that are shown; no secret is longer.
@@ -39,11 +38,9 @@ pub(super) struct RestCall<'a> {
     pub(super) secrets: &'a Redactor,
     /// What to configure if the service refuses the credentials.
     pub(super) advice: Option<String>,
-    /// The output schema of the tool.
     pub(super) schema: Option<&'a SchemaText>,
     /// How an answer is read that comes in pieces.
     pub(super) streaming: Option<&'a Streaming>,
-    /// When reading ends.
     pub(super) until: Instant,
     /// The client that is told of progress.
     pub(super) client: &'a dyn ClientChannel,
@@ -55,10 +52,7 @@ pub(super) fn reading_end(limit: Duration) -> Instant {
 }
 
 /// Reads the answer to a request, if it has one.
-pub(super) async fn read(
-    sent: Result<Followed, FollowError>,
-    call: &RestCall<'_>,
-) -> Result<RawOutput, CallFailure> {
+pub(super) async fn read(sent: Result<Followed, FollowError>, call: &RestCall<'_>) -> CallResult {
     let Followed { response, url, redirected, .. } = sent.map_err(|error| call.unanswered(&error))?;
     let (status, headers) = (response.status(), response.headers().clone());
     let media = MediaType::of(headers.get(header::CONTENT_TYPE));

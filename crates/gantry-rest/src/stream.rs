@@ -5,8 +5,9 @@
 use super::encode;
 use super::options::{StreamMode, Streaming};
 use super::response::{RestCall, is_json};
-use gantry_core::{CallFailure, ErrorCode, ToolError, raw};
+use gantry_core::{ErrorCode, ToolError, raw};
 use gantry_egress::{HttpError, HttpResponse, SseEvent, SseParser};
+use gantry_provider::CallResult;
 use gantry_provider::RawOutput;
 use gantry_provider::client::ServerNotification;
 use serde_json::{Value, json};
@@ -36,16 +37,12 @@ enum End {
 }
 
 /// Reads an answer piece by piece.
-pub(super) async fn read(
-    mut response: HttpResponse,
-    options: &Streaming,
-    call: &RestCall<'_>,
-) -> Result<RawOutput, CallFailure> {
-    let until = call.until.min(Instant::now() + options.timeout);
+pub(super) async fn read(mut response: HttpResponse, options: &Streaming, call: &RestCall<'_>) -> CallResult {
+    let until = call.until.min(Instant::now() + options.timeout.get());
     let mut stream = Stream {
         options,
         line: Vec::new(),
-        events: SseParser::new(options.max_bytes),
+        events: SseParser::new(options.max_bytes.size()),
         items: Vec::new(),
         unreadable: None,
         answer: None,
@@ -59,7 +56,7 @@ pub(super) async fn read(
             Ok(Ok(None)) => break stream.finish(),
             Ok(Ok(Some(chunk))) => chunk,
         };
-        let left = options.max_bytes.saturating_sub(bytes);
+        let left = options.max_bytes.size().saturating_sub(bytes);
         bytes = bytes.saturating_add(chunk.len());
         if let Some(end) = stream.push(chunk.get(..left).unwrap_or(&chunk)) {
             break end;
@@ -174,7 +171,7 @@ impl Stream<'_> {
         None
     }
 
-    fn conclude(self, end: End, call: &RestCall<'_>) -> Result<RawOutput, CallFailure> {
+    fn conclude(self, end: End, call: &RestCall<'_>) -> CallResult {
         let truncated = match end {
             End::Complete => None,
             End::Limit(limit) => Some(limit),
@@ -209,7 +206,6 @@ fn json_of(text: &str) -> String {
     if is_json(text) { text.trim().to_owned() } else { raw::quoted(text) }
 }
 
-/// An option, or its default.
 fn or<'a>(option: &'a Option<String>, default: &'a str) -> &'a str {
     option.as_deref().unwrap_or(default)
 }

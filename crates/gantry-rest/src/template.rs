@@ -10,10 +10,10 @@ pub(super) use body::{BodyTemplate, Media};
 pub(super) use text::Text;
 pub(super) use url::UrlTemplate;
 
-use serde_json::{Map, Value};
+use crate::Object;
 
 /// The arguments of a call.
-pub(super) type Arguments = Map<String, Value>;
+pub(super) type Arguments = Object;
 
 #[cfg(test)]
 mod tests;

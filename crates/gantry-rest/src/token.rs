@@ -26,7 +26,6 @@ const DEFAULT_LIFETIME: Duration = Duration::from_secs(300);
 /// The longest time that a token is used.
 const MAX_LIFETIME: Duration = Duration::from_secs(24 * 3600);
 
-/// How long requesting a token may take.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long a failure is cached, so that calls in a row do not send the credentials once each.
@@ -35,13 +34,11 @@ const FAILED: Duration = Duration::from_secs(1);
 /// Tokens that are cached.
 const CACHED: u64 = 64;
 
-/// Largest answer of a token endpoint.
 const ANSWER_BYTES: usize = 1 << 20;
 
 /// Characters of a message about a token that is refused.
 const MESSAGE_CHARS: usize = 1000;
 
-/// What a token is requested with.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) struct TokenRequest {
     pub(super) url: Url,
@@ -66,7 +63,6 @@ impl moka::Expiry<TokenRequest, Token> for PerToken {
     }
 }
 
-/// The tokens of one API.
 pub(super) struct Tokens {
     client: Arc<RestClient>,
     cache: Cache<TokenRequest, Token>,

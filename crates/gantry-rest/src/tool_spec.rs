@@ -38,7 +38,6 @@ impl ApiOptions {
         format!("{}_", self.id)
     }
 
-    /// An operation as a tool.
     pub(super) fn tool(&self, operation: &Operation) -> ToolSpec {
         let name = format!("{}{}", self.prefix(), operation.name);
         ToolSpec {

@@ -28,7 +28,6 @@ pub use workspace::{ProtectedPaths, Workspace, is_placeholder, looks_like_placeh
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::sync::LazyLock;
-
 use tokio::sync::oneshot;
 
 /// The first argument that makes a program the helper that builds a jail.
@@ -45,9 +44,6 @@ pub struct Sandbox {
 impl Sandbox {
     /// The best way that works here; found once per process, by really running a program each way. Blocks meanwhile, for
     /// some milliseconds as a rule.
-    ///
-    /// # Errors
-    /// None works.
     pub fn find() -> Result<&'static Self, &'static JailError> {
         static FOUND: LazyLock<Result<Sandbox, JailError>> = LazyLock::new(|| {
             if crate::process::is_guard_capable() {
@@ -63,9 +59,6 @@ impl Sandbox {
     }
 
     /// The same for another executable whose `main` calls [`crate::guard_main`], such as that of a test.
-    ///
-    /// # Errors
-    /// None works.
     #[doc(hidden)]
     #[cfg(target_os = "linux")]
     pub fn find_with(helper: PathBuf) -> Result<Self, JailError> {
@@ -82,7 +75,6 @@ impl Sandbox {
         })
     }
 
-    /// How jails are built.
     #[must_use]
     pub fn info(&self) -> &SandboxInfo {
         &self.info

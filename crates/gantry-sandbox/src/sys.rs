@@ -13,15 +13,14 @@ mod linux;
 #[cfg(not(target_os = "linux"))]
 mod other;
 
+use rustix::fs::{Mode, OFlags};
+use rustix::io::{Errno, FdFlags, fcntl_getfd, fcntl_setfd};
+use rustix::process::{Pid, Signal, getppid, setsid};
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
-
-use rustix::fs::{Mode, OFlags};
-use rustix::io::{Errno, FdFlags, fcntl_getfd, fcntl_setfd};
-use rustix::process::{Pid, Signal, getppid, setsid};
 
 #[cfg(target_os = "linux")]
 pub(crate) use linux::{

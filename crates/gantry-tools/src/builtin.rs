@@ -3,12 +3,12 @@
 //! The families of a workspace share one id, so that no name of a configured server (`git`, `web`, `search`) is taken;
 //! an entry of the tool catalogue is a single family under its own id.
 
-use crate::failure;
+use crate::failure::{self, Result};
 use crate::toolbox::ToolBox;
 use gantry_core::names::Style;
 use gantry_core::policy::Preflight;
 use gantry_core::tool::{Origin, ToolSpec};
-use gantry_core::{CallFailure, Permit, Refusal, ResolvedCall, ToolKind};
+use gantry_core::{Permit, Refusal, ResolvedCall, ToolKind};
 use gantry_provider::{BoxFuture, CallContext, Provider, RawOutput};
 use std::time::Duration;
 
@@ -24,7 +24,6 @@ pub struct BuiltinProvider {
 }
 
 impl BuiltinProvider {
-    /// The tools of a workspace.
     #[must_use]
     pub fn workspace(families: Vec<ToolBox>) -> Self {
         Self { origin: origin(NAMESPACE), style: Style::Bare, families }
@@ -42,8 +41,7 @@ impl BuiltinProvider {
         self.families.iter().flat_map(|family| &family.time_limits).copied().collect()
     }
 
-    /// The family that a tool is of.
-    fn family(&self, tool: &str) -> Result<&ToolBox, CallFailure> {
+    fn family(&self, tool: &str) -> Result<&ToolBox> {
         let is_of = |family: &&ToolBox| family.tools().iter().any(|spec| spec.name == tool);
         self.families.iter().find(is_of).ok_or_else(|| failure::unknown_tool(&self.origin.provider, tool))
     }
@@ -78,11 +76,7 @@ impl Provider for BuiltinProvider {
         })
     }
 
-    fn execute<'a>(
-        &'a self,
-        cx: &'a CallContext,
-        permit: &'a Permit,
-    ) -> BoxFuture<'a, Result<RawOutput, CallFailure>> {
+    fn execute<'a>(&'a self, cx: &'a CallContext, permit: &'a Permit) -> BoxFuture<'a, Result<RawOutput>> {
         Box::pin(async {
             let family = self.family(&permit.tool().spec.name)?;
             family.execute(cx, permit).await.map(RawOutput::Json)

@@ -8,7 +8,7 @@ pub(crate) mod toolchains;
 pub use code::code_tools;
 pub use shell::shell_tools;
 
-use gantry_core::CallFailure;
+use crate::failure::Result;
 use gantry_sandbox::jail::{Access, Captured};
 use runner::{CommandRunner, CommandSpec, NetworkAccess};
 use schemars::JsonSchema;
@@ -49,11 +49,7 @@ struct ProgramResult {
 }
 
 /// Runs a program that an agent chose, on the workspace and with the network that such programs have.
-async fn run_program(
-    runner: &CommandRunner,
-    mut command: CommandSpec,
-    name: &str,
-) -> Result<ProgramResult, CallFailure> {
+async fn run_program(runner: &CommandRunner, mut command: CommandSpec, name: &str) -> Result<ProgramResult> {
     let (wall, limits) = (command.wall, command.limits);
     command.access = Access::Write;
     command.network = runner.options.network.then(NetworkAccess::default);

@@ -11,7 +11,7 @@ mod project_dir;
 mod run_tests;
 
 use crate::command::runner::{CommandRunner, CommandSpec, LimitKind, exit_code, millis};
-use crate::failure;
+use crate::failure::{self, Result};
 use crate::options::Registries;
 use crate::text::{strip_ansi, tail};
 use crate::tool::run_blocking;
@@ -36,9 +36,6 @@ const TAIL_BYTES: usize = 16 * 1024;
 const NEW_PYTHON: &str = ".venv/bin/python";
 
 /// The development tools on the workspace of a runner.
-///
-/// # Errors
-/// The workspace cannot be opened.
 pub fn dev_tools(runner: Arc<CommandRunner>) -> Result<ToolBox, Error> {
     let root = WorkspaceRoot::open(&runner.workspace, runner.protected.clone())?;
     let context = Arc::new(DevContext { root, runner });
@@ -49,7 +46,6 @@ pub fn dev_tools(runner: Arc<CommandRunner>) -> Result<ToolBox, Error> {
         .unavailable_if(CommandRunner::unavailable_reason))
 }
 
-/// What the development tools share.
 #[derive(Debug)]
 struct DevContext {
     root: WorkspaceRoot,
@@ -61,20 +57,15 @@ impl DevContext {
     async fn look<T: Send + 'static>(
         self: &Arc<Self>,
         path: &str,
-        look: impl FnOnce(&Self, ProjectDir) -> Result<T, CallFailure> + Send + 'static,
-    ) -> Result<T, CallFailure> {
+        look: impl FnOnce(&Self, ProjectDir) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
         let (context, path) = (Arc::clone(self), path.to_owned());
         let open_and_look = move || look(&context, ProjectDir::open(&context.root, &path)?);
         run_blocking(EffectState::None, open_and_look).await?
     }
 
     /// Runs a program in a folder of the workspace, or refuses one that is not there.
-    async fn run(
-        &self,
-        command: &CommandSpec,
-        folder: &Path,
-        wall: Duration,
-    ) -> Result<JobOutput, CallFailure> {
+    async fn run(&self, command: &CommandSpec, folder: &Path, wall: Duration) -> Result<JobOutput> {
         let program = &command.program;
         if !program.starts_with('/') && self.runner.toolchains.program(program).is_none() {
             return Err(missing_program(program));
@@ -90,7 +81,7 @@ impl DevContext {
         ran: JobOutput,
         (tool, wall): (&str, Duration),
         read: impl FnOnce(&JobOutput) -> T + Send + 'static,
-    ) -> Result<T, CallFailure> {
+    ) -> Result<T> {
         let (result, ran) = run_blocking(EffectState::Done, move || (read(&ran), ran)).await?;
         match self.runner.limit_fault(&ran, tool, wall, LimitKind::Builds) {
             Some(fault) => Err(failure::with_details(fault, result)),

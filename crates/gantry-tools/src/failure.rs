@@ -8,6 +8,9 @@ use rustix::io::Errno;
 use serde::Serialize;
 use std::io;
 
+/// The result of work for a call.
+pub(crate) type Result<T, E = CallFailure> = std::result::Result<T, E>;
+
 fn without_effect(code: ErrorCode, message: impl Into<String>) -> CallFailure {
     CallFailure::without_effect(ToolError::new(code, message))
 }
@@ -18,7 +21,6 @@ pub(crate) fn with_details(fault: CallFailure, details: impl Serialize) -> CallF
     CallFailure { error: fault.error.with_details(details), ..fault }
 }
 
-/// The arguments make no sense.
 pub(crate) fn invalid(message: impl Into<String>) -> CallFailure {
     without_effect(ErrorCode::InvalidArguments, message)
 }
@@ -54,7 +56,6 @@ pub(crate) fn failed(message: impl Into<String>) -> CallFailure {
     without_effect(ErrorCode::ExecutionError, message)
 }
 
-/// What was to be reached is not there.
 pub(crate) fn unavailable(message: impl Into<String>) -> CallFailure {
     without_effect(ErrorCode::UpstreamUnavailable, message)
 }

@@ -112,16 +112,14 @@ trait FileTool: Debug + Send + Sync + 'static {
     type Args: DeserializeOwned + JsonSchema + Send + 'static;
     type Output: Serialize + JsonSchema + Send + 'static;
 
-    /// Says what a call would do.
-    fn preflight(_root: &WorkspaceRoot, _args: &Self::Args) -> Result<Preflight, CallFailure> {
+    fn preflight(_root: &WorkspaceRoot, _args: &Self::Args) -> Result<Preflight> {
         Err(failure::missing_precondition())
     }
 
     /// Does what a call is for. Work that consists of many steps stops when the call is cancelled.
-    fn run(root: &WorkspaceRoot, call: &PermittedCall<Self::Args>) -> Result<Self::Output, CallFailure>;
+    fn run(root: &WorkspaceRoot, call: &PermittedCall<Self::Args>) -> Result<Self::Output>;
 }
 
-/// A [`FileTool`] on a workspace.
 #[derive(Debug)]
 struct OnWorkspace<T>(Arc<WorkspaceRoot>, PhantomData<T>);
 
@@ -133,12 +131,12 @@ impl<T: FileTool> Tool for OnWorkspace<T> {
     type Args = T::Args;
     type Output = T::Output;
 
-    async fn preflight(&self, args: T::Args) -> Result<Preflight, CallFailure> {
+    async fn preflight(&self, args: T::Args) -> Result<Preflight> {
         let root = Arc::clone(&self.0);
         run_blocking(EffectState::None, move || T::preflight(&root, &args)).await?
     }
 
-    async fn run(&self, call: PermittedCall<T::Args>) -> Result<T::Output, CallFailure> {
+    async fn run(&self, call: PermittedCall<T::Args>) -> Result<T::Output> {
         let root = Arc::clone(&self.0);
         let reads = T::HINTS.read_only_hint == Some(true);
         let effect = if reads { EffectState::None } else { EffectState::Possible };
@@ -157,7 +155,6 @@ fn unchanged(fingerprint: &str) -> String {
     format!("unchanged:{fingerprint}")
 }
 
-/// The answer of a preflight check.
 fn verdict(ask: Option<String>, precondition: impl Into<Arc<str>>) -> Preflight {
     Preflight { ask, precondition: Some(precondition.into()) }
 }

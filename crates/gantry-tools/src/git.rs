@@ -45,7 +45,6 @@ pub fn git_tools(runner: Arc<CommandRunner>, options: GitOptions) -> ToolBox {
         .unavailable_if(CommandRunner::unavailable_reason)
 }
 
-/// What the git tools share.
 #[derive(Debug)]
 struct GitContext {
     runner: Arc<CommandRunner>,

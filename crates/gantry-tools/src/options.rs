@@ -12,7 +12,6 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::time::Duration;
 
 /// The most megabytes that a limit can say.
 const MEGABYTES: u64 = 1 << 20;
@@ -44,20 +43,6 @@ pub struct CodeOptions {
     pub registries: Registries,
 }
 
-impl CodeOptions {
-    /// The limits of code that an agent wrote.
-    #[must_use]
-    pub fn limits(&self) -> ResourceLimits {
-        let Self { memory_mb, cpu_seconds, processes, disk_mb, .. } = *self;
-        ResourceLimits {
-            memory_mb: memory_mb.get(),
-            cpu_seconds: cpu_seconds.get(),
-            processes: processes.into(),
-            disk_mb: disk_mb.get(),
-        }
-    }
-}
-
 /// How much one run of a build may take.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
@@ -70,33 +55,6 @@ pub struct BuildLimits {
     pub processes: Limit<256, 65_536>,
     /// Megabytes that it may write to disk.
     pub disk_mb: Limit<8192, MEGABYTES>,
-}
-
-impl BuildLimits {
-    /// The limits of builds, tests and installations.
-    #[must_use]
-    pub fn limits(&self) -> ResourceLimits {
-        let Self { memory_mb, cpu_seconds, processes, disk_mb } = *self;
-        ResourceLimits {
-            memory_mb: memory_mb.get(),
-            cpu_seconds: cpu_seconds.get(),
-            processes: processes.into(),
-            disk_mb: disk_mb.get(),
-        }
-    }
-}
-
-/// How much one run may take.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ResourceLimits {
-    /// Megabytes of memory of all its processes together.
-    pub memory_mb: u64,
-    /// Seconds of processor time of one process.
-    pub cpu_seconds: u64,
-    /// Processes and threads at once.
-    pub processes: u32,
-    /// Megabytes that it may write to disk.
-    pub disk_mb: u64,
 }
 
 /// Where `install_package` gets packages from, by ecosystem.
@@ -145,13 +103,9 @@ gantry_core::option_texts! {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GitAuthor {
     /// The name.
-    #[serde(deserialize_with = "read_as::<Title, _, _>")]
-    #[schemars(with = "Title")]
-    pub name: String,
+    pub name: Title,
     /// The address.
-    #[serde(deserialize_with = "read_as::<NotEmpty, _, _>")]
-    #[schemars(with = "NotEmpty")]
-    pub email: String,
+    pub email: NotEmpty,
 }
 
 /// What the tools of an entry of the tool catalogue do, and where (`builtinPolicy`).
@@ -178,9 +132,7 @@ pub struct FilePolicy {
     #[schemars(with = "OneOrMore<PathText>")]
     pub allowed_paths: Vec<PathBuf>,
     /// Another spelling of `requestTimeoutMs`.
-    #[serde(deserialize_with = "read_as::<Millis<0, DAY>, _, _>")]
-    #[schemars(with = "Millis<0, DAY>")]
-    pub timeout: Option<Duration>,
+    pub timeout: Millis<0, DAY>,
 }
 
 /// What the tool of an entry runs.
@@ -192,9 +144,8 @@ pub struct ShellPolicy {
     #[schemars(with = "OneOrMore<NotEmpty>")]
     pub allowed_commands: Vec<String>,
     /// Another spelling of `requestTimeoutMs`.
-    #[serde(default, deserialize_with = "read_as::<Millis<0, DAY>, _, _>")]
-    #[schemars(with = "Millis<0, DAY>")]
-    pub timeout: Option<Duration>,
+    #[serde(default)]
+    pub timeout: Millis<0, DAY>,
 }
 
 /// What `web_fetch` and `web_search` may reach, and how.
@@ -285,6 +236,7 @@ pub struct EmbeddingsOptions {
 mod tests {
     use super::*;
     use serde_json::json;
+    use std::time::Duration;
 
     #[test]
     fn code_options_are_read_from_the_file() {
@@ -303,7 +255,7 @@ mod tests {
             ..CodeOptions::default()
         };
         assert_eq!(read, expected);
-        assert_eq!((read.limits().memory_mb, read.limits().disk_mb), (64, 1024));
+        assert_eq!((read.memory_mb.get(), read.disk_mb.get()), (64, 1024));
         for wrong in [json!({ "registries": { "gems": "x" } }), json!({ "builds": { "network": true } })] {
             assert!(serde_json::from_value::<CodeOptions>(wrong.clone()).is_err(), "{wrong}");
         }
@@ -315,7 +267,7 @@ mod tests {
         let file = json!({ "credentials": { "https://g.example": "s3cret" }, "author": author });
         let read: GitOptions = serde_json::from_value(file).unwrap();
         assert!(!format!("{read:?}").contains("s3cret"));
-        let author = GitAuthor { name: "Ada".to_owned(), email: "ada@example.com".to_owned() };
+        let author = GitAuthor { name: "Ada".parse().unwrap(), email: "ada@example.com".parse().unwrap() };
         let credentials = [("https://g.example".to_owned(), "s3cret".into())].into();
         assert_eq!(read, GitOptions { credentials, author: Some(author) });
     }
@@ -325,9 +277,9 @@ mod tests {
         let files: FilePolicy =
             serde_json::from_value(json!({ "allowedPaths": ["./docs"], "timeout": 5000 })).unwrap();
         assert_eq!(files.allowed_paths, [PathBuf::from("./docs")]);
-        assert_eq!(files.timeout, Some(Duration::from_secs(5)));
+        assert_eq!(files.timeout.some(), Some(Duration::from_secs(5)));
         let shell: ShellPolicy = serde_json::from_value(json!({ "allowedCommands": ["git"] })).unwrap();
-        assert_eq!((shell.allowed_commands, shell.timeout), (vec!["git".to_owned()], None));
+        assert_eq!((shell.allowed_commands, shell.timeout.some()), (vec!["git".to_owned()], None));
         serde_json::from_value::<ShellPolicy>(json!({ "allowedCommands": [] })).unwrap_err();
         serde_json::from_value::<FilePolicy>(json!({ "allowedPaths": [] })).unwrap_err();
     }

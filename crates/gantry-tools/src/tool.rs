@@ -5,11 +5,11 @@
 
 pub(crate) mod prelude;
 
-use crate::failure;
+use crate::failure::{self, Result};
 use crate::toolbox::PermittedCall;
+use gantry_core::EffectState;
 use gantry_core::policy::Preflight;
 use gantry_core::tool::{Annotations, ApprovalRule};
-use gantry_core::{CallFailure, EffectState};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -20,7 +20,6 @@ use std::time::Duration;
 pub(crate) trait Tool: Send + Sync + Debug + 'static {
     /// The name that agents call it by.
     const NAME: &'static str;
-    /// A title for people.
     const TITLE: &'static str;
     /// What it may change.
     const HINTS: Annotations;
@@ -41,7 +40,7 @@ pub(crate) trait Tool: Send + Sync + Debug + 'static {
 
     /// Looks at the world to say whether this call needs an approval, and what must still hold when it runs. Changes
     /// nothing. Only asked where the approval rule is [`ApprovalRule::Depends`].
-    fn preflight(&self, _args: Self::Args) -> impl Future<Output = Result<Preflight, CallFailure>> + Send {
+    fn preflight(&self, _args: Self::Args) -> impl Future<Output = Result<Preflight>> + Send {
         std::future::ready(Err(failure::internal(format!(
             "internal error: {} declares a conditional approval rule, but has no preflight check; nothing was run",
             Self::NAME
@@ -49,10 +48,7 @@ pub(crate) trait Tool: Send + Sync + Debug + 'static {
     }
 
     /// Does what the permit of the call is for.
-    fn run(
-        &self,
-        call: PermittedCall<Self::Args>,
-    ) -> impl Future<Output = Result<Self::Output, CallFailure>> + Send;
+    fn run(&self, call: PermittedCall<Self::Args>) -> impl Future<Output = Result<Self::Output>> + Send;
 }
 
 /// The hints of a tool that changes nothing.
@@ -77,7 +73,7 @@ pub(crate) fn default_path() -> String {
 }
 
 /// How long a call may take that says this; `most` seconds at most.
-pub(crate) fn time_limit(seconds: f64, most: u64) -> Result<Duration, CallFailure> {
+pub(crate) fn time_limit(seconds: f64, most: u64) -> Result<Duration> {
     let limit = Duration::try_from_secs_f64(seconds).ok();
     let fitting = limit.filter(|limit| !limit.is_zero() && *limit <= Duration::from_secs(most));
     fitting.ok_or_else(|| {
@@ -89,6 +85,6 @@ pub(crate) fn time_limit(seconds: f64, most: u64) -> Result<Duration, CallFailur
 pub(crate) async fn run_blocking<T: Send + 'static>(
     effect: EffectState,
     work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, CallFailure> {
+) -> Result<T> {
     tokio::task::spawn_blocking(work).await.map_err(|crash| failure::crashed(&crash, effect))
 }

@@ -2,11 +2,11 @@
 
 mod schema;
 
-use crate::failure;
+use crate::failure::{self, Result};
 use crate::tool::Tool;
+use gantry_core::Permit;
 use gantry_core::policy::Preflight;
 use gantry_core::tool::ToolSpec;
-use gantry_core::{CallFailure, Permit};
 use gantry_provider::{BoxFuture, CallContext};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -37,7 +37,6 @@ impl ToolBox {
         Self { tools, specs, time_limits, instructions: None, unavailable_reason: || None }
     }
 
-    /// Adds a tool.
     pub(crate) fn with<T: Tool>(mut self, tool: T) -> Self {
         self.specs.push(schema::tool_spec(&tool));
         self.time_limits.extend(T::TIME_LIMIT.map(|limit| (T::NAME, limit)));
@@ -63,7 +62,7 @@ impl ToolBox {
         Self { unavailable_reason, ..self }
     }
 
-    fn tool(&self, name: &str) -> Result<&dyn AnyTool, CallFailure> {
+    fn tool(&self, name: &str) -> Result<&dyn AnyTool> {
         let found = self.specs.iter().zip(&self.tools).find(|(spec, _)| spec.name == name);
         found.map(|(_, tool)| &**tool).ok_or_else(|| failure::unknown_tool("the family", name))
     }
@@ -74,12 +73,12 @@ impl ToolBox {
     }
 
     /// Whether a call needs an approval, and what must still hold when it runs. Changes nothing.
-    pub(crate) async fn preflight(&self, tool: &str, arguments: &str) -> Result<Preflight, CallFailure> {
+    pub(crate) async fn preflight(&self, tool: &str, arguments: &str) -> Result<Preflight> {
         self.tool(tool)?.preflight(arguments).await
     }
 
     /// Runs the call that the permit is for, and gives the result as JSON.
-    pub(crate) async fn execute(&self, cx: &CallContext, permit: &Permit) -> Result<String, CallFailure> {
+    pub(crate) async fn execute(&self, cx: &CallContext, permit: &Permit) -> Result<String> {
         self.tool(&permit.tool().spec.name)?.run(cx, permit).await
     }
 }
@@ -87,7 +86,6 @@ impl ToolBox {
 /// A call that may run. Only a [`ToolBox`] makes one, out of a permit.
 #[derive(Debug)]
 pub(crate) struct PermittedCall<Args> {
-    /// What the permit is for.
     pub(crate) args: Args,
     precondition: Option<String>,
     cancel: CancellationToken,
@@ -100,7 +98,7 @@ impl<Args> PermittedCall<Args> {
     }
 
     /// The same for a tool whose preflight check always gives it.
-    pub(crate) fn judged(&self) -> Result<&str, CallFailure> {
+    pub(crate) fn judged(&self) -> Result<&str> {
         self.precondition().ok_or_else(failure::missing_precondition)
     }
 
@@ -116,26 +114,17 @@ impl<Args> PermittedCall<Args> {
     }
 }
 
-/// A [`Tool`] of any type.
 trait AnyTool: Send + Sync + Debug {
-    fn preflight<'a>(&'a self, arguments: &'a str) -> BoxFuture<'a, Result<Preflight, CallFailure>>;
-    fn run<'a>(
-        &'a self,
-        cx: &'a CallContext,
-        permit: &'a Permit,
-    ) -> BoxFuture<'a, Result<String, CallFailure>>;
+    fn preflight<'a>(&'a self, arguments: &'a str) -> BoxFuture<'a, Result<Preflight>>;
+    fn run<'a>(&'a self, cx: &'a CallContext, permit: &'a Permit) -> BoxFuture<'a, Result<String>>;
 }
 
 impl<T: Tool> AnyTool for T {
-    fn preflight<'a>(&'a self, arguments: &'a str) -> BoxFuture<'a, Result<Preflight, CallFailure>> {
+    fn preflight<'a>(&'a self, arguments: &'a str) -> BoxFuture<'a, Result<Preflight>> {
         Box::pin(async { Tool::preflight(self, parse_arguments(arguments)?).await })
     }
 
-    fn run<'a>(
-        &'a self,
-        cx: &'a CallContext,
-        permit: &'a Permit,
-    ) -> BoxFuture<'a, Result<String, CallFailure>> {
+    fn run<'a>(&'a self, cx: &'a CallContext, permit: &'a Permit) -> BoxFuture<'a, Result<String>> {
         Box::pin(async move {
             let args = parse_arguments(permit.arguments())?;
             let cancel = cx.cancel.child_token();
@@ -148,7 +137,7 @@ impl<T: Tool> AnyTool for T {
 }
 
 /// The arguments of a call, which the tool's schema has let pass.
-fn parse_arguments<T: DeserializeOwned>(text: &str) -> Result<T, CallFailure> {
+fn parse_arguments<T: DeserializeOwned>(text: &str) -> Result<T> {
     let read = serde_json::from_str(text).or_else(|error| {
         // To a schema `5.0` is a whole number, to Rust it is none.
         let Ok(mut value) = serde_json::from_str(text) else { return Err(error) };

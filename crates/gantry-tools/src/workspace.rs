@@ -41,13 +41,10 @@ pub struct ProtectedPaths {
 /// Why a workspace cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// There is nothing at the path.
     #[error("the workspace folder {} does not exist; create it or set `workspace` to another one", path.display())]
     Missing { path: PathBuf },
-    /// There is something else at the path.
     #[error("the workspace {} is not a folder; set `workspace` to a folder", path.display())]
     NotAFolder { path: PathBuf },
-    /// It cannot be opened.
     #[error("the workspace folder {} cannot be opened; check its permissions", path.display())]
     Unusable { path: PathBuf, source: std::io::Error },
     /// No tool could ever touch anything in it.

@@ -7,7 +7,7 @@ use gantry_core::error::{CallFailure, ErrorCode, ToolError, Upstream};
 use gantry_core::{Caller, Effect, Tool, raw};
 use gantry_mcp::ErrorObject;
 use gantry_mcp::client::UpstreamError;
-use gantry_provider::{Content, RawOutput};
+use gantry_provider::{CallResult, Content, RawOutput};
 use serde_json::json;
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub(super) fn to_output(
     caller: &Caller,
     tool: &Tool,
     result: &str,
-) -> Result<RawOutput, CallFailure> {
+) -> CallResult {
     let shown = server.uri_map.rewrite(TOOL_RESULT, result);
     let shown =
         with_task_token(server, (replica, epoch), caller, &shown).map_or_else(|| shown.clone(), Into::into);
@@ -56,7 +56,6 @@ fn with_task_token(
     Some(with_string_at(result, &["taskId"], &server.context.task_signer.sign(&task, caller)))
 }
 
-/// Nothing was sent.
 pub(super) fn not_sent(reason: &str) -> CallFailure {
     let message = format!("{reason}. Nothing was sent.");
     CallFailure::without_effect(ToolError::new(ErrorCode::UpstreamUnavailable, message))

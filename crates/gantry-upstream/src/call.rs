@@ -6,11 +6,11 @@ use gantry_core::error::{CallFailure, ErrorCode, ToolError};
 use gantry_core::{Permit, Tool};
 use gantry_mcp::RequestContext;
 use gantry_mcp::client::UpstreamError;
-use gantry_provider::{CallContext, RawOutput};
+use gantry_provider::{CallContext, CallResult};
 use std::sync::Arc;
 
 impl UpstreamServer {
-    pub(super) async fn call(&self, cx: &CallContext, permit: &Permit) -> Result<RawOutput, CallFailure> {
+    pub(super) async fn call(&self, cx: &CallContext, permit: &Permit) -> CallResult {
         let (tool, mut tried) = (permit.tool(), Vec::new());
         let mut picked = self.pick_judged(tool)?;
         let context = RequestContext { client: Arc::clone(&cx.client), cancel: cx.cancel.clone() };

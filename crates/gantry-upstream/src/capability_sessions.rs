@@ -44,7 +44,6 @@ impl CapabilitySessions {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The connections that are open.
     pub(super) fn connections(&self) -> Vec<Arc<Connection>> {
         let sessions = self.sessions();
         sessions.values().filter_map(|cell| Some(Arc::clone(&cell.get()?.connection))).collect()
@@ -98,7 +97,7 @@ impl UpstreamServer {
             return Ok(first());
         }
         let second = self.capability_session(at, replica, wanted, tool);
-        let second = timeout(self.settings.options.startup_timeout, second).await;
+        let second = timeout(self.settings.options.startup_timeout.get(), second).await;
         if self.listing_of(at.replica).is_some_and(|listing| !listing.defines(tool)) {
             return Err(UpstreamError::NotSent(format!("it has changed what {} is", tool.name)));
         }

@@ -8,7 +8,6 @@ use gantry_provider::resources::ListKind;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-/// The lists of the catalog.
 const KINDS: [ListKind; 3] = [ListKind::Resources, ListKind::Templates, ListKind::Prompts];
 
 /// Everything that the servers offer besides tools.
@@ -19,10 +18,8 @@ pub(crate) struct ResourceCatalog {
     prompt_names: Vec<String>,
 }
 
-/// A resource, a template or a prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CatalogItem {
-    /// The server that has it.
     pub(crate) server: Arc<str>,
     /// Its URI or name as the server spells it.
     pub(crate) own: String,
@@ -77,7 +74,6 @@ impl ResourceCatalog {
         format!("[{}]", items.map(|item| &*item.text).collect::<Vec<_>>().join(","))
     }
 
-    /// The prompt that clients know by this name.
     pub(crate) fn prompt(&self, name: &str) -> Option<&CatalogItem> {
         let place = self.prompt_names.iter().position(|known| known == name)?;
         self.items(ListKind::Prompts).get(place)

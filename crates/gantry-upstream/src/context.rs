@@ -33,9 +33,7 @@ const ERAS: &str = "eras.json";
 /// What the servers of a project are run with. Opens their context, once for each runtime of the project.
 #[derive(Debug, Clone)]
 pub struct UpstreamOptions {
-    /// The project's name.
     pub project: Arc<str>,
-    /// The data folder.
     pub data: PathBuf,
     /// The file that pins the definitions of tools; it need not exist.
     pub lock_file: PathBuf,
@@ -52,19 +50,14 @@ impl ServerFactory for UpstreamOptions {
 /// What the servers of one runtime share.
 #[derive(Debug)]
 pub(crate) struct UpstreamContext {
-    /// The project's name.
     pub(crate) project: Arc<str>,
-    /// The pinned definitions.
     pub(crate) pins: PinFile,
-    /// The era that each server spoke last.
     pub(crate) eras: Arc<Eras>,
-    /// Signs the ids of tasks.
     pub(crate) task_signer: TaskSigner,
     /// Hears of what happens at the servers.
     pub(crate) observer: Arc<dyn Observer>,
     /// Limits how many servers start at once.
     pub(crate) starts: Semaphore,
-    /// What sessions subscribe to.
     pub(crate) subscriptions: Subscriptions,
     /// What the servers offer besides tools.
     pub(crate) catalog: ArcSwap<ResourceCatalog>,

@@ -19,7 +19,6 @@ const MAX_SERVERS: usize = 1000;
 /// The size of a file that is still read.
 const MAX_BYTES: u64 = 1024 * 1024;
 
-/// The file of eras.
 #[derive(Debug)]
 pub(crate) struct Eras {
     file: PathBuf,
@@ -40,7 +39,6 @@ impl Eras {
         text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
     }
 
-    /// The era that a server spoke last.
     pub(crate) async fn last_spoken(self: &Arc<Self>, server: &ServerSettings) -> Protocol {
         let eras = Arc::clone(self);
         let known = spawn_blocking(move || eras.read()).await.unwrap_or_default();

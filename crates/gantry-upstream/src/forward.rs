@@ -21,7 +21,6 @@ pub(crate) type Answer = Result<String, ErrorObject>;
 
 /// A resource or a template as a client names it.
 pub(crate) struct ResourceTarget {
-    /// The server that has it.
     pub(crate) server: Arc<UpstreamServer>,
     /// Its URI as the server spells it.
     pub(crate) upstream_uri: String,
@@ -196,7 +195,6 @@ async fn within_limit(
     }
 }
 
-/// A text in the params of a request.
 pub(crate) fn string_param(params: &str, member: &str) -> Result<String, ErrorObject> {
     raw::string_member(params, member).map(Cow::into_owned).ok_or_else(|| missing_param(member))
 }

@@ -12,7 +12,6 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 /// Missed pings in a row, without any other message, after which a connection is dropped.
 const MISSES: u32 = 2;
 
-/// The outcome of a ping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PingResult {
     /// It was answered after this time.
@@ -37,7 +36,6 @@ impl InFlight {
         self.latest.token()
     }
 
-    /// How many are under way.
     pub(super) fn count(&self) -> usize {
         self.earlier.iter().map(TaskTracker::len).sum::<usize>() + self.latest.len()
     }
@@ -60,7 +58,6 @@ pub(super) struct HealthState {
 }
 
 impl HealthState {
-    /// Whether the last ping was missed.
     pub(super) fn has_missed(&self) -> bool {
         self.busy_with.is_some()
     }

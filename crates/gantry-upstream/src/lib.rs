@@ -15,7 +15,6 @@
 //! can see; and the process of a stdio server ends with Gantry.
 
 mod answer;
-mod backoff;
 mod call;
 mod capability_sessions;
 mod catalog;

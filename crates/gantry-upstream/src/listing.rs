@@ -21,7 +21,6 @@ const NAME_BYTES: usize = 512;
 pub(crate) struct Listing {
     /// What the server says about itself.
     pub(crate) about: UpstreamInfo,
-    /// Its tools, in its order.
     pub(crate) tools: Vec<Definition>,
     index: HashMap<String, usize>,
     /// The digest of the names and fingerprints of its tools, in any order.
@@ -46,7 +45,6 @@ pub(crate) struct Definition {
 }
 
 impl Definition {
-    /// Every byte of it.
     pub(crate) fn raw(&self) -> &str {
         self.spec.raw.as_deref().unwrap_or("{}")
     }
@@ -107,7 +105,6 @@ impl Listing {
         }
     }
 
-    /// The tool of this (original) name.
     pub(crate) fn tool(&self, name: &str) -> Option<&Definition> {
         self.index.get(name).and_then(|n| self.tools.get(*n))
     }
@@ -122,7 +119,6 @@ impl Listing {
         self.definition(tool).is_some()
     }
 
-    /// Whether the server has a capability.
     pub(crate) fn offers(&self, capability: &str) -> bool {
         offers(&self.about, capability)
     }

@@ -3,8 +3,8 @@
 use gantry_core::digest::Digest;
 pub use gantry_mcp::client::{OfferedCapabilities, Protocol};
 use gantry_provider::options::{
-    DAY, EnvName, HOUR, HeaderName, HeaderValue, Limit, Millis, PathText, PlainValue, Secret, read_as,
-    read_map, read_some,
+    DAY, EnvName, HOUR, HeaderName, HeaderValue, Limit, Millis, PathText, PlainValue, Secret, read_map,
+    read_some,
 };
 use gantry_provider::redact::{PERHAPS_SECRET_BYTES, Redactor};
 use gantry_provider::server::ServerConfig;
@@ -13,7 +13,6 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 // Arguments, addresses and the values of variables and headers are often secrets, so debug output leaves them out.
 /// An MCP server: a program to start (`command`), or the address at which it listens (`url`, `urls` or `address`).
@@ -40,9 +39,7 @@ pub struct ServerOptions {
     #[schemars(with = "PathText")]
     pub cwd: Option<PathBuf>,
     /// How many copies of the program run; a call goes to the one with the least to do. Only for `stdio`.
-    #[serde(deserialize_with = "read_as::<Replicas, _, _>")]
-    #[schemars(with = "Replicas")]
-    pub replicas: usize,
+    pub replicas: Limit<1, 64>,
     /// Where it listens: `http(s)://` for `http` and `sse`, `ws(s)://` for `websocket`, `tcp://host:port` for `tcp`.
     #[serde(alias = "serverUrl", alias = "httpUrl", alias = "endpoint")]
     pub url: Option<Secret>,
@@ -57,9 +54,8 @@ pub struct ServerOptions {
     /// The opposite of `enabled`, as editors write it.
     pub disabled: bool,
     /// How long one attempt to start it may take. Gantry tries again in the background.
-    #[serde(rename = "startupTimeoutMs", deserialize_with = "read_as::<StartupTimeout, _, _>")]
-    #[schemars(with = "StartupTimeout")]
-    pub startup_timeout: Duration,
+    #[serde(rename = "startupTimeoutMs")]
+    pub startup_timeout: Millis<15_000, HOUR>,
     /// How Gantry checks whether the server answers.
     pub health_check: HealthCheck,
     /// The protocol to speak with it: `legacy` is 2024-11-05 to 2025-11-25, `modern` 2026-07-28, `auto` finds out.
@@ -81,9 +77,6 @@ pub struct ServerOptions {
     pub roots: bool,
 }
 
-type StartupTimeout = Millis<15_000, HOUR>;
-type Replicas = Limit<1, 64>;
-
 impl Default for ServerOptions {
     fn default() -> Self {
         let OfferedCapabilities { elicitation, sampling, roots } = OfferedCapabilities::default();
@@ -94,13 +87,13 @@ impl Default for ServerOptions {
             args: Vec::new(),
             env: BTreeMap::new(),
             cwd: None,
-            replicas: 1,
+            replicas: Limit::default(),
             url: None,
             urls: Vec::new(),
             address: None,
             headers: BTreeMap::new(),
             disabled: false,
-            startup_timeout: StartupTimeout::default().get(),
+            startup_timeout: Millis::default(),
             health_check: HealthCheck::default(),
             protocol: Protocol::Auto,
             prefix: true,
@@ -147,20 +140,19 @@ impl TransportType {
 }
 
 /// How Gantry checks whether a server answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct HealthCheck {
     /// How often Gantry checks the server.
-    #[serde(rename = "intervalMs", deserialize_with = "read_as::<HealthInterval, _, _>")]
-    #[schemars(with = "HealthInterval")]
-    pub interval: Duration,
+    #[serde(rename = "intervalMs")]
+    pub interval: Millis<30_000, DAY>,
     /// How long the server may take to answer a check.
-    #[serde(rename = "timeoutMs", deserialize_with = "read_as::<HealthTimeout, _, _>")]
-    #[schemars(with = "HealthTimeout")]
-    pub timeout: Duration,
+    #[serde(rename = "timeoutMs")]
+    pub timeout: Millis<5000, HOUR>,
     /// How other programs check the server. Gantry always checks over the connection, which is `jsonrpc`.
     pub kind: HealthKind,
     /// Of other programs: what they ask for. Gantry does not read it.
+    #[schemars(with = "String", extend("deprecated" = true))]
     pub path: UnusedPath,
 }
 
@@ -188,34 +180,6 @@ impl<'de> Deserialize<'de> for UnusedPath {
     }
 }
 
-impl JsonSchema for UnusedPath {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "UnusedPath".into()
-    }
-
-    fn json_schema(_generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "type": "string", "deprecated": true })
-    }
-}
-
-type HealthInterval = Millis<30_000, DAY>;
-type HealthTimeout = Millis<5000, HOUR>;
-
-impl Default for HealthCheck {
-    fn default() -> Self {
-        Self {
-            interval: HealthInterval::default().get(),
-            timeout: HealthTimeout::default().get(),
-            kind: HealthKind::Jsonrpc,
-            path: UnusedPath,
-        }
-    }
-}
-
 /// [`Protocol`] in configuration files.
 #[derive(Deserialize, JsonSchema)]
 #[serde(remote = "Protocol", rename_all = "lowercase")]
@@ -227,7 +191,6 @@ enum ProtocolName {
 }
 
 impl ServerOptions {
-    /// How it is reached.
     #[must_use]
     pub fn transport(&self) -> TransportType {
         let url = self.url.iter().chain(&self.urls).map(Secret::expose).next();
@@ -291,7 +254,6 @@ impl ServerOptions {
 pub struct ServerSettings {
     /// Its id: the key under `mcpServers`, and its namespace.
     pub id: Arc<str>,
-    /// How it is reached and watched.
     pub options: ServerOptions,
     /// Why it is not started, if so.
     pub disabled: Option<DisabledReason>,
@@ -321,6 +283,7 @@ mod tests {
     use super::*;
     use crate::server::UpstreamServer;
     use gantry_provider::server::Server as _;
+    use std::time::Duration;
 
     fn read(text: &str) -> ServerOptions {
         serde_json::from_str(text).unwrap_or_else(|error| panic!("{text}\n{error}"))
@@ -354,7 +317,8 @@ mod tests {
                 "headers":{},"disabled":true,"startupTimeoutMs":9,"healthCheck":{"intervalMs":11},
                 "protocol":"legacy","prefix":false,"traceMCP":true,"elicitation":false,"sampling":false,"roots":true}"#,
         );
-        let health_check = HealthCheck { interval: Duration::from_millis(11), ..HealthCheck::default() };
+        let health_check =
+            HealthCheck { interval: Duration::from_millis(11).into(), ..HealthCheck::default() };
         let expected = ServerOptions {
             description: Some("d".into()),
             transport: Some(TransportType::Stdio),
@@ -362,9 +326,9 @@ mod tests {
             args: vec!["-y".into()],
             env: BTreeMap::from([("A".to_owned(), "b".into())]),
             cwd: Some("/tmp".into()),
-            replicas: 3,
+            replicas: 3.into(),
             disabled: true,
-            startup_timeout: Duration::from_millis(9),
+            startup_timeout: Duration::from_millis(9).into(),
             health_check,
             protocol: Protocol::Legacy,
             prefix: false,

@@ -14,7 +14,6 @@ const SAMPLE: u32 = 100;
 /// The size of a structured result that is still checked: calls do not wait for longer ones to be parsed.
 const CHECKED_BYTES: usize = 64 * 1024;
 
-/// The checks of one definition of a tool.
 #[derive(Debug, Default)]
 pub(super) struct OutputCheck {
     /// Compiled for the first result; none if it does not compile.
@@ -45,7 +44,6 @@ impl OutputCheck {
         self.violation()
     }
 
-    /// The violation that was found.
     pub(super) fn violation(&self) -> Option<&str> {
         self.violation.get().map(String::as_str)
     }

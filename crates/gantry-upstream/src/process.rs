@@ -53,7 +53,6 @@ struct ProcessLog {
 }
 
 impl StdioProcess {
-    /// The program of this server.
     pub(super) fn new(server: Arc<str>, spec: Spec, secrets: Arc<Redactor>, tasks: TaskTracker) -> Self {
         Self { spec, server, secrets, tasks, log: Mutex::default() }
     }
@@ -141,7 +140,6 @@ impl Spawn for StdioProcess {
     }
 }
 
-/// An error with its causes.
 fn with_causes(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |cause| cause.source());
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))

@@ -10,12 +10,10 @@ use std::sync::atomic::AtomicBool;
 use tokio::sync::Notify;
 use tokio_util::task::TaskTracker;
 
-/// One replica.
 #[derive(Debug)]
 pub(super) struct Replica {
     /// Its address, or its number.
     pub(super) name: String,
-    /// The way to it.
     pub(super) transport: Transport,
     /// Its process, if Gantry starts it.
     pub(super) process: Option<Arc<StdioProcess>>,
@@ -53,7 +51,7 @@ pub(super) fn replicas(
             let process = Arc::new(StdioProcess::new(id, spec, Arc::clone(secrets), tasks.clone()));
             Replica::new(n.to_string(), Transport::Stdio(Arc::clone(&process) as _), Some(process))
         };
-        return (1..=options.replicas).map(replica).collect();
+        return (1..=options.replicas.size()).map(replica).collect();
     }
     let addresses = options.addresses();
     let replica = |(n, address): (usize, &&str)| {

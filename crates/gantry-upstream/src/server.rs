@@ -15,14 +15,13 @@ use crate::trace::FrameTap;
 use crate::uri_map::UriMap;
 use crate::view::{Ready, ReplicaState, ServerView};
 use arc_swap::ArcSwap;
-use gantry_core::error::CallFailure;
 use gantry_core::names::Style;
 use gantry_core::tool::{Origin, ToolKind, ToolSpec};
 use gantry_core::truncate::truncate;
 use gantry_core::{Permit, Tool};
 use gantry_mcp::client::{Change, Connection, OfferedCapabilities, Protocol, Target, Trace, Transport};
 use gantry_provider::redact::Redactor;
-use gantry_provider::{BoxFuture, CallContext, Provider, RawOutput};
+use gantry_provider::{BoxFuture, CallContext, CallResult, Provider};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -38,7 +37,6 @@ const INSTRUCTIONS_BYTES: usize = 16 * 1024;
 /// How long the end of a server may take; its processes get this long to stop by themselves.
 const CLOSE: Duration = Duration::from_secs(15);
 
-/// One MCP server.
 #[derive(Debug)]
 pub(crate) struct UpstreamServer {
     pub(crate) origin: Origin,
@@ -51,11 +49,9 @@ pub(crate) struct UpstreamServer {
     pub(crate) replicas: Vec<Replica>,
     /// The parts of its settings that are masked in what Gantry shows.
     pub(crate) secrets: Arc<Redactor>,
-    /// Its state.
     pub(crate) view: ArcSwap<ServerView>,
     /// Counts the changes of what it has. Its lock is held while the view is replaced ([`Self::update`]).
     version: watch::Sender<u64>,
-    /// Notified after every change of the view.
     view_changed: Notify,
     /// Its own number: another server under the same id has another one.
     number: u64,
@@ -113,7 +109,6 @@ impl UpstreamServer {
         server
     }
 
-    /// Its id.
     pub(crate) fn id(&self) -> &Arc<str> {
         &self.settings.id
     }
@@ -179,7 +174,7 @@ impl UpstreamServer {
         tokio::select! {
             () = self.stop.cancelled() => None,
             () = cancel.cancelled() => None,
-            picked = timeout(self.settings.options.startup_timeout, reconnected) => picked.ok().flatten(),
+            picked = timeout(self.settings.options.startup_timeout.get(), reconnected) => picked.ok().flatten(),
         }
     }
 
@@ -220,7 +215,6 @@ impl UpstreamServer {
         self.connections().into_iter().chain(others).collect()
     }
 
-    /// A replica is ready.
     pub(crate) fn on_ready(&self, n: usize, ready: Ready, mut listing: Listing, latency: Duration) {
         for warning in &listing.warnings {
             tracing::warn!("{}: {warning}", self.settings.id);
@@ -258,7 +252,7 @@ impl UpstreamServer {
             transport: replica.transport.clone(),
             protocol,
             declared,
-            startup_timeout: self.settings.options.startup_timeout,
+            startup_timeout: self.settings.options.startup_timeout.get(),
             trace: Some(self.frame_tap(replica)),
             changes,
             lists_changed: Arc::clone(&replica.lists_changed),
@@ -303,11 +297,7 @@ impl Provider for UpstreamServer {
         Some(self.version.subscribe())
     }
 
-    fn execute<'a>(
-        &'a self,
-        cx: &'a CallContext,
-        permit: &'a Permit,
-    ) -> BoxFuture<'a, Result<RawOutput, CallFailure>> {
+    fn execute<'a>(&'a self, cx: &'a CallContext, permit: &'a Permit) -> BoxFuture<'a, CallResult> {
         Box::pin(self.call(cx, permit))
     }
 

@@ -56,7 +56,7 @@ impl Server for UpstreamServer {
     }
 
     fn startup_timeout(&self) -> Duration {
-        self.settings.options.startup_timeout
+        self.settings.options.startup_timeout.get()
     }
 
     fn has_settled(&self) -> bool {

@@ -51,7 +51,6 @@ const AGAIN_AT_MOST: Duration = Duration::from_secs(120);
 /// A resource of a server, by the server's own URI.
 type Resource = (Arc<str>, Arc<str>);
 
-/// The subscriptions of all sessions.
 #[derive(Debug, Default)]
 pub(crate) struct Subscriptions(Mutex<Sessions>);
 
@@ -61,7 +60,6 @@ struct Sessions {
     resources: HashMap<SessionId, HashMap<Resource, usize>>,
     /// How many sessions are subscribed to each resource.
     subscribers: HashMap<Resource, usize>,
-    /// The log levels that sessions have chosen.
     levels: HashMap<SessionId, LogLevel>,
 }
 
@@ -71,9 +69,6 @@ impl Subscriptions {
     }
 
     /// Subscribes a session to a resource.
-    ///
-    /// # Errors
-    /// There are too many subscriptions already.
     pub(crate) fn subscribe(&self, session: SessionId, server: &Arc<str>, uri: &str) -> Result<(), String> {
         let mut guard = self.sessions();
         let Sessions { resources, subscribers, .. } = &mut *guard;
@@ -263,9 +258,6 @@ impl SubscriptionTurns {
 impl UpstreamServer {
     /// Subscribes one connection, or all of the server, to a resource, or unsubscribes them, as the subscriptions of
     /// sessions say once it is its turn.
-    ///
-    /// # Errors
-    /// A replica refuses it.
     pub(crate) async fn sync_subscription(
         &self,
         uri: &str,

@@ -1,6 +1,5 @@
 //! Keeps one replica of a server alive: connects, lists, checks its health, and reconnects for as long as it takes.
 
-use crate::backoff::wait_after;
 use crate::capability_sessions::CapabilitySessions;
 use crate::context::CHANGE_BYTES;
 use crate::health::{HealthState, PingResult};
@@ -17,6 +16,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, sleep_until, timeout};
+use uuid::Uuid;
 
 /// Notifications of a server that may wait to be handled.
 const CHANGES: usize = 256;
@@ -38,6 +38,12 @@ const MIN_INTERVAL: Duration = Duration::from_millis(100);
 
 /// How long an orderly end of a connection may take.
 const CLOSE: Duration = Duration::from_secs(5);
+
+/// The waits between attempts to connect, in seconds; the last one is repeated for as long as it takes.
+const WAITS: [u64; 7] = [0, 1, 2, 5, 10, 30, 60];
+
+/// Waits are lengthened by up to this part of themselves, so that servers that failed together do not return together.
+const JITTER_PERCENT: u64 = 20;
 
 /// Keeps a replica alive until its server is stopped.
 pub(super) async fn keep_alive(server: Arc<UpstreamServer>, n: usize) {
@@ -85,7 +91,6 @@ pub(super) async fn keep_alive(server: Arc<UpstreamServer>, n: usize) {
     }
 }
 
-/// The task of one replica.
 struct Supervisor<'a> {
     server: &'a UpstreamServer,
     /// The place of the replica.
@@ -101,7 +106,7 @@ impl Supervisor<'_> {
     /// try first, now and afterwards.
     async fn start(&self, is_first: bool, known: &mut Protocol) -> Result<Started, String> {
         let _turn = if is_first { self.server.context.starts.acquire().await.ok() } else { None };
-        let limit = self.server.settings.options.startup_timeout;
+        let limit = self.server.settings.options.startup_timeout.get();
         let failure = match timeout(limit, self.connect(known)).await {
             Ok(Ok(started)) => return Ok(started),
             Ok(Err(error)) => error.to_string(),
@@ -165,7 +170,7 @@ impl Supervisor<'_> {
     /// Returns why the connection was lost; nothing if the server is stopped or restarted.
     async fn watch(&self, connection: &Connection, mut changes: mpsc::Receiver<Change>) -> Option<String> {
         let health = self.server.settings.options.health_check;
-        let interval = health.interval.max(MIN_INTERVAL);
+        let interval = health.interval.get().max(MIN_INTERVAL);
         let mut checks = interval_at(Instant::now() + interval, interval);
         checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let (mut checked, mut relist_at, mut listed_at) =
@@ -186,7 +191,7 @@ impl Supervisor<'_> {
                 }
                 _ = checks.tick() => {
                     if self.check(connection, &mut checked).await == HealthStatus::Red {
-                        let limit = health.timeout.as_millis();
+                        let limit = health.timeout.get().as_millis();
                         return Some(format!("it did not answer two health checks within {limit} ms each"));
                     }
                 }
@@ -197,7 +202,7 @@ impl Supervisor<'_> {
     /// Pings the replica, and sets its health. Any message that came from it since the last missed ping proves that it is
     /// there, above all a late answer.
     async fn check(&self, connection: &Connection, checked: &mut HealthState) -> HealthStatus {
-        let (heard, limit) = (&self.replica.heard, self.server.settings.options.health_check.timeout);
+        let (heard, limit) = (&self.replica.heard, self.server.settings.options.health_check.timeout.get());
         if !checked.has_missed() {
             heard.store(false, Ordering::Relaxed);
         }
@@ -216,7 +221,7 @@ impl Supervisor<'_> {
 
     /// Reads the lists again; if that fails, the old ones stay. Returns whether it could.
     async fn relist(&self, connection: &Connection) -> bool {
-        let (server, limit) = (self.server, self.server.settings.options.startup_timeout);
+        let (server, limit) = (self.server, self.server.settings.options.startup_timeout.get());
         let failure = match timeout(limit, Listing::fetch(connection)).await {
             Ok(Ok(mut listing)) => {
                 listing.keep_output_checks(server.listing().as_deref());
@@ -259,4 +264,26 @@ pub(super) fn pass_on(server: &UpstreamServer, change: Change) {
         }
     };
     server.context.observer.changed(change);
+}
+
+/// The wait after one more failure, when there were so many in a row before.
+fn wait_after(failures: usize) -> Duration {
+    let seconds = WAITS.get(failures).or(WAITS.last()).copied().unwrap_or_default();
+    let span = seconds * 1000 * JITTER_PERCENT / 100;
+    let jitter = u64::from(Uuid::new_v4().as_fields().0) % (span + 1);
+    Duration::from_millis(seconds * 1000 + jitter)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_grow_with_jitter_and_never_end() {
+        for (failures, seconds) in [0, 1, 2, 5, 10, 30, 60, 60, 60].into_iter().enumerate() {
+            let wait = wait_after(failures);
+            let (least, most) = (Duration::from_secs(seconds), Duration::from_millis(seconds * 1200));
+            assert!((least..=most).contains(&wait), "{wait:?} after {seconds} s");
+        }
+    }
 }

@@ -20,12 +20,9 @@ pub(crate) struct TaskSigner {
     blank: Hmac<Sha256>,
 }
 
-/// A task of a server.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Task {
-    /// The server.
     pub(crate) server: String,
-    /// Which of its replicas.
     pub(crate) replica: usize,
     /// The number of the connection that it ends with, or of the server if its tasks outlive connections.
     pub(crate) epoch: u64,
@@ -34,7 +31,6 @@ pub(crate) struct Task {
 }
 
 impl TaskSigner {
-    /// A signer with a new key.
     pub(crate) fn new() -> Self {
         let random = [Uuid::new_v4(), Uuid::new_v4()];
         let key = Digest::of_parts(&random.each_ref().map(|random| random.as_bytes().as_slice()));
@@ -60,7 +56,6 @@ impl TaskSigner {
         serde_json::from_str(&route).ok()
     }
 
-    /// The keyed hash of a route and a caller.
     fn keyed_hash(&self, route: &str, caller: &Caller) -> Hmac<Sha256> {
         let message = Digest::of_parts(&[
             route.as_bytes(),

@@ -23,7 +23,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 pub(crate) fn settings(options: ServerOptions) -> ServerSettings {
-    let options = ServerOptions { startup_timeout: Duration::from_secs(1), ..options };
+    let options = ServerOptions { startup_timeout: Duration::from_secs(1).into(), ..options };
     ServerSettings { id: "s".into(), options, disabled: None }
 }
 

@@ -7,7 +7,6 @@ use gantry_core::raw;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use std::borrow::Cow;
 
-/// The scheme of mapped URIs.
 const SCHEME: &str = "gantry:";
 
 /// What is percent-encoded of a server's id in a URI: everything but letters, digits, `-`, `_` and `.`.
@@ -44,7 +43,6 @@ pub(crate) const PROMPT: UriPlaces =
     &[&["messages", "*", "content", "*", "uri"], &["messages", "*", "content", "*", "resource", "uri"]];
 
 impl UriMap {
-    /// The map of a server.
     pub(crate) fn new(server: &str, prefix: bool) -> Self {
         let prefixed = || format!("{SCHEME}{}/", utf8_percent_encode(server, ENCODED)).into();
         Self { prefix: prefix.then(prefixed) }

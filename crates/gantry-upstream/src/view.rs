@@ -15,18 +15,15 @@ use std::time::Duration;
 /// A replica that is tried again so soon is about to connect. Shorter than the backoff after a second failure.
 pub(super) const AT_ONCE: Duration = Duration::from_millis(500);
 
-/// A connection that is ready for requests.
 #[derive(Debug)]
 pub(super) struct Ready {
     /// Its number, in the order in which the connections of all servers became ready.
     pub(super) number: u64,
-    /// The connection.
     pub(super) connection: Arc<Connection>,
     /// Sessions with the same replica for clients that can do less.
     pub(super) sessions: CapabilitySessions,
 }
 
-/// The state of one replica.
 #[derive(Debug, Clone)]
 pub(super) struct ReplicaState {
     pub(super) health: HealthStatus,
@@ -96,7 +93,6 @@ impl ReplicaState {
     }
 }
 
-/// The state of a server.
 #[derive(Debug)]
 pub(super) struct ServerView {
     /// The states of its replicas, in their order.
@@ -118,7 +114,6 @@ impl ServerView {
         Self { listing: listing.or(before), replicas }
     }
 
-    /// Whether a replica is ready.
     pub(super) fn is_ready(&self) -> bool {
         self.replicas.iter().any(|state| state.ready.is_some())
     }

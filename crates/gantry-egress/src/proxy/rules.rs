@@ -60,9 +60,6 @@ pub enum BadCredential {
 
 impl Credential {
     /// `authorization` is sent as that header to `https://host[:port]`, and only at or below its path if it has one.
-    ///
-    /// # Errors
-    /// The URL is not one for a credential, or the value is no header value.
     pub fn new(address: &str, authorization: &str) -> Result<Self, BadCredential> {
         let bad = || BadCredential::Address(address.to_owned());
         let url = Url::parse(address).map_err(|_unread| bad())?;

@@ -67,7 +67,6 @@ impl Target {
     }
 }
 
-/// One job at the proxy.
 #[derive(Debug)]
 pub(super) struct ProxySession {
     pub(super) rules: Arc<Rules>,
@@ -100,7 +99,6 @@ impl ProxySession {
         Some((credential, secure))
     }
 
-    /// Checks that the job has bytes left.
     pub(super) fn has_bytes(&self) -> Result<(), Refused> {
         if self.budget.is_over() {
             let limit = self.rules.max_bytes;

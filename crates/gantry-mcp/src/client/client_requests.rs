@@ -1,22 +1,17 @@
 //! Requests of a legacy server to a client (elicitation, sampling, roots): the client that gets them, and the answer
 //! where no client does.
 
-use super::{
-    dispatcher::{Dispatcher, lock},
-    limits::MAX_CLIENT_REQUESTS,
-    message, meta,
-    pending::{Recipient, RequestOwner},
-    types::OfferedCapabilities,
-};
-use crate::{
-    ErrorObject,
-    error::code,
-    exchange::{ClientRequest, ClientRequestError, ClientResponse},
-};
-use std::{
-    collections::btree_map::Entry,
-    sync::{Arc, atomic::Ordering},
-};
+use super::dispatcher::Dispatcher;
+use super::limits::MAX_CLIENT_REQUESTS;
+use super::pending::{Recipient, RequestOwner};
+use super::types::OfferedCapabilities;
+use super::{message, meta};
+use crate::error::code;
+use crate::exchange::{ClientRequest, ClientRequestError, ClientResponse};
+use crate::{ErrorObject, lock};
+use std::collections::btree_map::Entry;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use tokio_util::sync::CancellationToken;
 
 const CANCEL: &str = r#"{"action":"cancel"}"#;

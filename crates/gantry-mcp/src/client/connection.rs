@@ -1,29 +1,24 @@
 //! A live connection to a server.
 
-use super::{
-    handshake::{self, Handshake},
-    http,
-    inner::{ConnectionInner, OutgoingRequest},
-    subscriptions::{self, Subscriptions},
-    tools::ToolCallHints,
-    types::{ForwardRequest, ListKind, Protocol, Target, UpstreamError, UpstreamInfo},
-};
-use crate::{exchange::RequestContext, raw};
+use super::handshake::{self, Handshake};
+use super::http;
+use super::inner::{ConnectionInner, OutgoingRequest};
+use super::subscriptions::{self, Subscriptions};
+use super::tools::ToolCallHints;
+use super::types::{Answer, ForwardRequest, ListKind, Protocol, Target, UpstreamError, UpstreamInfo};
+use crate::exchange::RequestContext;
+use crate::raw;
 use gantry_core::Permit;
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
+use std::time::Duration;
 use tokio::time::{Instant, timeout};
-use tokio_util::{
-    sync::{CancellationToken, DropGuard},
-    task::TaskTracker,
-};
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::task::TaskTracker;
 
 /// Connects to a server: reaches it, finds out its era, and completes the handshake.
 ///
 /// `known` is the era that the server spoke last; it is tried first. Afterwards it is the one to try first next time,
 /// also if the future was dropped.
-///
-/// # Errors
-/// Why the server cannot be used.
 pub async fn connect(target: &Target, known: &mut Protocol) -> Result<Connection, UpstreamError> {
     let limit = target.startup_timeout;
     let handshake = timeout(limit, handshake::connect(target, known)).await.unwrap_or_else(|_| {
@@ -61,16 +56,12 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// What the server says about itself.
     #[must_use]
     pub fn info(&self) -> &UpstreamInfo {
         &self.inner.info
     }
 
     /// Lists everything of a kind, page by page, bounded in number and size; items as the server sent them.
-    ///
-    /// # Errors
-    /// The server cannot be asked, or answers with something else than a list.
     pub async fn list(&self, kind: ListKind) -> Result<Vec<Box<str>>, UpstreamError> {
         self.inner.list(kind).await
     }
@@ -81,15 +72,7 @@ impl Connection {
     /// There is no other way to run a tool: the methods that [`Self::request`] takes do not name one.
     ///
     /// Cancel-safety: dropping the future cancels the request at the server.
-    ///
-    /// # Errors
-    /// See [`UpstreamError`].
-    pub async fn call(
-        &self,
-        permit: &Permit,
-        meta: Option<&str>,
-        context: &RequestContext,
-    ) -> Result<String, UpstreamError> {
+    pub async fn call(&self, permit: &Permit, meta: Option<&str>, context: &RequestContext) -> Answer {
         let name = raw::quoted(&permit.tool().key.tool);
         let params = raw::object([("name", name.as_str()), ("arguments", permit.arguments())]);
         self.send("tools/call", &params, meta, context).await
@@ -98,21 +81,12 @@ impl Connection {
     /// Sends a request and waits for its result, the text of an object as the server sent it.
     ///
     /// Cancel-safety: dropping the future cancels the request at the server.
-    ///
-    /// # Errors
-    /// See [`UpstreamError`].
-    pub async fn request(&self, request: &ForwardRequest) -> Result<String, UpstreamError> {
+    pub async fn request(&self, request: &ForwardRequest) -> Answer {
         let ForwardRequest { method, params, meta, context } = request;
         self.send(method.as_str(), params, meta.as_deref(), context).await
     }
 
-    async fn send(
-        &self,
-        method: &str,
-        params: &str,
-        meta: Option<&str>,
-        context: &RequestContext,
-    ) -> Result<String, UpstreamError> {
+    async fn send(&self, method: &str, params: &str, meta: Option<&str>, context: &RequestContext) -> Answer {
         let RequestContext { client, cancel } = context;
         if cancel.is_cancelled() {
             return Err(UpstreamError::Canceled);

@@ -3,20 +3,16 @@
 //! Every link feeds incoming messages to [`Dispatcher::receive`], with the request on whose stream a message came where
 //! the transport knows it. Receiving never waits.
 
-use super::{
-    message::{self, Message, Named},
-    pending::{PendingRequest, PendingRequests, Recipient, RequestOwner},
-    queue::{Frames, Queue},
-    types::{Target, UpstreamError},
-};
-use crate::{ErrorObject, envelope::cut, exchange::ClientChannel};
-use std::{
-    collections::BTreeMap,
-    sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
-};
+use super::message::{self, Message, Named};
+use super::pending::{PendingRequest, PendingRequests, Recipient, RequestOwner};
+use super::queue::{Frames, Queue};
+use super::types::{Answer, Target, UpstreamError};
+use crate::envelope::cut;
+use crate::exchange::ClientChannel;
+use crate::{ErrorObject, lock};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use tokio::sync::{Notify, oneshot};
 use tokio_util::sync::CancellationToken;
 
@@ -234,7 +230,7 @@ pub(super) struct RequestGuard {
     pub(super) owner: RequestOwner,
     /// The server may have got the request and not answered it: dropping the guard cancels it there.
     pub(super) is_cancellable: bool,
-    outcome: oneshot::Receiver<Result<String, UpstreamError>>,
+    outcome: oneshot::Receiver<Answer>,
     dispatcher: Arc<Dispatcher>,
 }
 
@@ -242,7 +238,7 @@ impl RequestGuard {
     /// Waits for the outcome.
     ///
     /// Cancel-safety: nothing is lost.
-    pub(super) async fn outcome(&mut self) -> Result<String, UpstreamError> {
+    pub(super) async fn outcome(&mut self) -> Answer {
         let lost = |_| Err(UpstreamError::OutcomeUnknown(self.dispatcher.why_ended()));
         (&mut self.outcome).await.unwrap_or_else(lost)
     }
@@ -258,9 +254,4 @@ impl Drop for RequestGuard {
             self.dispatcher.post(message::cancelled(self.id));
         }
     }
-}
-
-/// Locks; a panic elsewhere leaves these maps whole.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,32 +1,23 @@
 //! A link where all messages come in on one stream and go out through one writer: lines, WebSocket frames, HTTP+SSE.
 
-use super::{
-    dispatcher::{Dispatcher, lock},
-    limits::{CLOSE_TIMEOUT, WRITE_BROKE},
-    message,
-    queue::Frames,
-    transport::Call,
-    types::UpstreamError,
-};
-use std::{
-    any::Any,
-    fmt::{Debug, Formatter},
-    sync::{Arc, Mutex},
-};
+use super::dispatcher::Dispatcher;
+use super::limits::{CLOSE_TIMEOUT, WRITE_BROKE};
+use super::message;
+use super::queue::Frames;
+use super::transport::Call;
+use super::types::{Answer, UpstreamError};
+use crate::lock;
+use std::any::Any;
+use std::sync::{Arc, Mutex};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+#[derive(Debug)]
 pub(super) struct Duplex {
     pub(super) dispatcher: Arc<Dispatcher>,
     /// Keeps the process of the server alive.
     guard: Mutex<Option<Box<dyn Any + Send + Sync>>>,
     _stop: DropGuard,
-}
-
-impl Debug for Duplex {
-    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Duplex").finish_non_exhaustive()
-    }
 }
 
 impl Duplex {
@@ -68,7 +59,7 @@ impl Duplex {
         Self { dispatcher, guard: Mutex::new(guard), _stop: stop.drop_guard() }
     }
 
-    pub(super) async fn call(&self, call: &Call<'_>) -> Result<String, UpstreamError> {
+    pub(super) async fn call(&self, call: &Call<'_>) -> Answer {
         let mut request = self.dispatcher.register(call.id, &call.client, call.own)?;
         let text = message::request(call.id, call.method, call.params);
         tokio::select! {

@@ -4,35 +4,31 @@
 //! question comes first. On a stream both are sent to the same process, which is started again only where it ended
 //! because of the first. Over HTTP every request stands alone.
 
-use super::{
-    dispatcher::Dispatcher,
-    http::{HttpEndpoint, HttpLink},
-    limits::PROBE_WAIT,
-    lines, message, meta, sse,
-    transport::{Call, Link, TransportError},
-    types::{Protocol, Target, Transport, UpstreamError, UpstreamInfo},
-    websocket,
-};
-use crate::{ErrorObject, Version, error::code, exchange::NoClient, raw};
+use super::dispatcher::Dispatcher;
+use super::http::{HttpEndpoint, HttpLink};
+use super::limits::PROBE_WAIT;
+use super::transport::{Call, Link, TransportError};
+use super::types::{Protocol, Target, Transport, UpstreamError, UpstreamInfo};
+use super::{lines, message, meta, sse, websocket};
+use crate::error::code;
+use crate::exchange::NoClient;
+use crate::{ErrorObject, Version, raw};
 use http::{HeaderMap, HeaderValue};
-use std::{
-    borrow::Cow,
-    mem,
-    pin::pin,
-    sync::{Arc, atomic::Ordering},
-    time::Duration,
-};
+use std::borrow::Cow;
+use std::mem;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-/// A server that has answered.
 #[derive(Debug)]
 pub(super) struct Handshake {
     pub(super) link: Link,
     pub(super) info: UpstreamInfo,
 }
 
-/// Why a handshake failed.
 #[derive(Debug)]
 enum HandshakeError {
     /// The server does not speak this era; it may speak the other one.

@@ -9,15 +9,13 @@
 mod background;
 mod response;
 
-use super::{
-    dispatcher::{Dispatcher, lock},
-    limits::{CLOSE_TIMEOUT, ERROR_BODY_BYTES, HANDLE_BYTES, POST_WAIT},
-    message::{self, Message, Named},
-    queue::{Frame, Frames},
-    transport::{Call, HttpErrorResponse, TransportError},
-    types::UpstreamError,
-};
-use crate::Version;
+use super::dispatcher::Dispatcher;
+use super::limits::{CLOSE_TIMEOUT, ERROR_BODY_BYTES, HANDLE_BYTES, POST_WAIT};
+use super::message::{self, Message, Named};
+use super::queue::{Frame, Frames};
+use super::transport::{Call, HttpErrorResponse, TransportError};
+use super::types::UpstreamError;
+use crate::{Version, lock};
 use bytes::Bytes;
 use gantry_egress::{HttpClient, HttpError, HttpResponse};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
@@ -58,14 +56,12 @@ impl HttpEndpoint {
         Ok(Self { client: HttpClient::unguarded(), url: url.to_owned(), headers: map })
     }
 
-    /// Opens a stream of events.
     pub(super) async fn get(&self, mut headers: HeaderMap) -> Result<HttpResponse, HttpError> {
         headers.insert(header::ACCEPT, HeaderValue::from_static(EVENT_STREAM));
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         self.client.send(Method::GET, &self.url, headers, Bytes::new()).await
     }
 
-    /// Posts a message to `url`.
     pub(super) async fn post(
         &self,
         url: &str,
@@ -99,7 +95,6 @@ pub(super) struct HttpLink {
     posting: TaskTracker,
 }
 
-/// What the tasks of a link share.
 #[derive(Debug)]
 struct HttpSession {
     endpoint: HttpEndpoint,
@@ -160,7 +155,6 @@ impl HttpLink {
         }
     }
 
-    /// Sends a message that has no answer.
     pub(super) async fn notify(&self, text: String) -> Result<(), TransportError> {
         self.session.dispatcher.trace(true, &text);
         self.session.post(text).await

@@ -1,17 +1,13 @@
 //! What a connection shares with its tasks, and how one request is sent in the era of the server.
 
-use super::{
-    dispatcher::Dispatcher,
-    handshake, meta,
-    subscriptions::Subscriptions,
-    tools::{self, ToolCallHints, ToolHints},
-    transport::{Call, Link, TransportError},
-    types::{ListKind, UpstreamError, UpstreamInfo},
-};
-use crate::{
-    error::code,
-    exchange::{ClientChannel, NoClient},
-};
+use super::dispatcher::Dispatcher;
+use super::subscriptions::Subscriptions;
+use super::tools::{self, ToolCallHints, ToolHints};
+use super::transport::{Call, Link, TransportError};
+use super::types::{Answer, ListKind, UpstreamError, UpstreamInfo};
+use super::{handshake, meta};
+use crate::error::code;
+use crate::exchange::{ClientChannel, NoClient};
 use http::HeaderMap;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -30,7 +26,6 @@ pub(super) struct OutgoingRequest<'a> {
     pub(super) method: &'a str,
     /// Without `_meta`.
     pub(super) params: &'a str,
-    /// The `_meta` of the client.
     pub(super) meta: Option<&'a str>,
     /// The request whose client gets the progress, if it is not this one.
     pub(super) progress_token: Option<u64>,
@@ -54,8 +49,7 @@ impl ConnectionInner {
         self.link.dispatcher()
     }
 
-    /// Sends a request of Gantry's own.
-    pub(super) async fn own(&self, method: &str, params: &str) -> Result<String, UpstreamError> {
+    pub(super) async fn own(&self, method: &str, params: &str) -> Answer {
         self.request(OutgoingRequest::own(method, params, &CancellationToken::new())).await
     }
 
@@ -66,7 +60,7 @@ impl ConnectionInner {
 
     /// Sends a request and waits for its result. A request that the server refused without running it, because of its
     /// headers or its version, is sent once more.
-    pub(super) async fn request(&self, request: OutgoingRequest<'_>) -> Result<String, UpstreamError> {
+    pub(super) async fn request(&self, request: OutgoingRequest<'_>) -> Answer {
         let error = match self.send(request).await.map_err(UpstreamError::from) {
             Err(UpstreamError::Rpc(error)) => error,
             outcome => return outcome,

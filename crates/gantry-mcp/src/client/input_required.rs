@@ -1,19 +1,14 @@
 //! Modern requests that the server answers with requests for input: the client is asked, and the request is sent again
 //! with the responses.
 
-use super::{
-    client_requests::without_response,
-    inner::{ConnectionInner, OutgoingRequest},
-    limits::{INPUTS_PER_ROUND, ROUND_PAUSE, ROUNDS},
-    meta,
-    types::UpstreamError,
-};
-use crate::{
-    ErrorObject,
-    error::code,
-    exchange::{ClientChannel, ClientRequest, ClientRequestError},
-    raw,
-};
+use super::client_requests::without_response;
+use super::inner::{ConnectionInner, OutgoingRequest};
+use super::limits::{INPUTS_PER_ROUND, ROUND_PAUSE, ROUNDS};
+use super::meta;
+use super::types::{Answer, UpstreamError};
+use crate::error::code;
+use crate::exchange::{ClientChannel, ClientRequest, ClientRequestError};
+use crate::{ErrorObject, raw};
 use std::borrow::Cow;
 use tokio::time::sleep;
 
@@ -23,7 +18,7 @@ impl ConnectionInner {
         &self,
         request: OutgoingRequest<'_>,
         client: &dyn ClientChannel,
-    ) -> Result<String, UpstreamError> {
+    ) -> Answer {
         let mut params = Cow::Borrowed(request.params);
         let mut pause = ROUND_PAUSE[0];
         // One more request than rounds: the last responses have to be sent, too.
@@ -69,7 +64,7 @@ impl ConnectionInner {
         inputs: Vec<ClientRequest>,
         client: &dyn ClientChannel,
         request: OutgoingRequest<'_>,
-    ) -> Result<String, UpstreamError> {
+    ) -> Answer {
         let declared = self.dispatcher().target.declared;
         for ClientRequest { method, params, .. } in &inputs {
             if !declared.allows(method) || !client.capabilities().can(method, params) {

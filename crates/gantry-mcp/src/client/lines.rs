@@ -1,12 +1,13 @@
 //! Lines over the pipes of a process and over TCP.
 
-use super::{duplex::Duplex, limits::MESSAGE_BYTES, queue::Frames, types::IoStreams};
+use super::duplex::Duplex;
+use super::limits::MESSAGE_BYTES;
+use super::queue::Frames;
+use super::types::IoStreams;
 use crate::lines::{Line, Lines, one_line};
 use futures_util::FutureExt as _;
-use tokio::{
-    io::{AsyncWrite, AsyncWriteExt as _, BufWriter},
-    net::TcpStream,
-};
+use tokio::io::{AsyncWrite, AsyncWriteExt as _, BufWriter};
+use tokio::net::TcpStream;
 
 pub(super) fn open(frames: Frames, streams: IoStreams) -> Duplex {
     let IoStreams { reader, writer, guard } = streams;

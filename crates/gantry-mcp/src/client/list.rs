@@ -1,10 +1,8 @@
 //! Lists, read page by page. A bad item is left out; a list without end is an error.
 
-use super::{
-    inner::ConnectionInner,
-    limits::{CURSOR_BYTES, ITEMS, LIST_BYTES, PAGES},
-    types::{ListKind, UpstreamError},
-};
+use super::inner::ConnectionInner;
+use super::limits::{CURSOR_BYTES, ITEMS, LIST_BYTES, PAGES};
+use super::types::{ListKind, UpstreamError};
 use crate::raw;
 use std::collections::HashSet;
 

@@ -1,17 +1,14 @@
 //! Messages of a server, split but not judged (numbers of any size, any key order, unknown members), and messages to it.
 
 use super::limits::EXCERPT_CHARS;
-use crate::{
-    ErrorObject,
-    envelope::{cut, present},
-    error::code,
-    raw,
-};
-use serde::{Deserialize, de::IgnoredAny};
+use crate::envelope::{cut, present};
+use crate::error::code;
+use crate::{ErrorObject, raw};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
-/// One message of a server.
 #[derive(Debug, PartialEq)]
 pub(super) enum Message<'a> {
     /// Wants an answer under this id (JSON text).
@@ -105,13 +102,11 @@ pub(super) fn error_object(text: &str) -> ErrorObject {
     ErrorObject { code, message, data }
 }
 
-/// The text of a request.
 pub(super) fn request(id: u64, method: &str, params: &str) -> String {
     let (id, method) = (id.to_string(), raw::quoted(method));
     raw::object([("jsonrpc", "\"2.0\""), ("id", &id), ("method", &method), ("params", params)])
 }
 
-/// The text of a notification.
 pub(super) fn notification(method: &str, params: &str) -> String {
     raw::object([("jsonrpc", "\"2.0\""), ("method", &*raw::quoted(method)), ("params", params)])
 }

@@ -1,11 +1,8 @@
 //! The `_meta` of requests in either era.
 
 use super::types::OfferedCapabilities;
-use crate::{
-    Version,
-    exchange::{ClientChannel, LogLevel},
-    raw,
-};
+use crate::exchange::{ClientChannel, LogLevel};
+use crate::{Version, raw};
 use std::borrow::Cow;
 
 /// The name and version that Gantry gives itself.
@@ -78,7 +75,6 @@ fn with_meta(params: &str, members: &[(Cow<'_, str>, Cow<'_, str>)]) -> String {
     raw::with(params, "_meta", &raw::object(members.iter().map(|(key, value)| (&**key, &**value))))
 }
 
-/// The params of a legacy request.
 pub(super) fn legacy(params: &str, meta: Option<&str>, token: Option<u64>) -> String {
     let mut members = passed_on(meta);
     if let Some(token) = token {

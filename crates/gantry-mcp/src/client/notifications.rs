@@ -1,15 +1,11 @@
 //! Notifications of a server, and the clients that get them.
 
-use super::{
-    dispatcher::{Dispatcher, lock},
-    message,
-    pending::Recipient,
-    types::Change,
-};
-use crate::{
-    exchange::{LogLevel, ServerNotification},
-    raw,
-};
+use super::dispatcher::Dispatcher;
+use super::message;
+use super::pending::Recipient;
+use super::types::Change;
+use crate::exchange::{LogLevel, ServerNotification};
+use crate::{lock, raw};
 use std::sync::Arc;
 
 /// The key under which a notification names the subscription that it belongs to.

@@ -3,14 +3,14 @@
 //! A cancelled request may still run on the server, so its session counts as a possible recipient of unattributed
 //! messages until the server answers or [`CANCELLED_TTL`] has passed; for a task, until the connection ends.
 
-use super::{limits::MAX_IN_FLIGHT, types::UpstreamError};
+use super::limits::MAX_IN_FLIGHT;
+use super::types::Answer;
 use crate::exchange::ClientChannel;
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::Arc,
-    time::Duration,
-};
-use tokio::{sync::oneshot, time::Instant};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// Gantry's own requests on one connection: lists, health checks, subscriptions, ends of tasks. They are counted apart,
@@ -44,20 +44,17 @@ struct Orphan {
     until: Option<Instant>,
 }
 
-/// A request whose answer is waited for.
 #[derive(Debug)]
 pub(super) struct PendingRequest {
     pub(super) owner: RequestOwner,
-    pub(super) reply: oneshot::Sender<Result<String, UpstreamError>>,
+    pub(super) reply: oneshot::Sender<Answer>,
     /// It stands for a running task, and the server does not know its id as one of a request.
     pub(super) is_task: bool,
 }
 
-/// The client behind a pending request.
 #[derive(Debug, Clone)]
 pub(super) struct RequestOwner {
     pub(super) client: Arc<dyn ClientChannel>,
-    /// Fires when the request has ended.
     pub(super) ended: CancellationToken,
 }
 
@@ -73,9 +70,6 @@ pub(super) enum Recipient {
 
 impl PendingRequests {
     /// Takes a request in.
-    ///
-    /// # Errors
-    /// There are too many; says how many.
     pub(super) fn add(&mut self, id: u64, own: bool, request: PendingRequest) -> Result<(), String> {
         let (requests, limit, whose) = if own {
             (&mut self.own, MAX_OWN_IN_FLIGHT, "requests of Gantry's own")
@@ -193,7 +187,7 @@ impl PendingRequests {
 }
 
 impl PendingRequest {
-    pub(super) fn end(self, outcome: Result<String, UpstreamError>) {
+    pub(super) fn end(self, outcome: Answer) {
         self.reply.send(outcome).ok(); // The caller may have gone.
         self.owner.ended.cancel();
     }

@@ -1,19 +1,14 @@
 //! The outgoing messages of one connection. Cancellations and answers do not wait behind requests.
 
-use super::{
-    dispatcher::Dispatcher,
-    limits::{POSTS, URGENT_WAITING, WRITE_WAIT, WRITES_WAITING},
-    types::UpstreamError,
-};
+use super::dispatcher::Dispatcher;
+use super::limits::{POSTS, URGENT_WAITING, WRITE_WAIT, WRITES_WAITING};
+use super::types::UpstreamError;
 use futures_util::{StreamExt as _, stream};
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
-};
-use tokio::{
-    sync::mpsc::{self, error::TrySendError},
-    time::timeout,
-};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 /// An outgoing message, and the id of the request that it is, if it is one.

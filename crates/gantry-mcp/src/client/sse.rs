@@ -1,17 +1,15 @@
 //! HTTP+SSE of 2024-11-05: everything comes in on one stream of events, and goes out to an address that the stream names.
 
-use super::{
-    dispatcher::Dispatcher,
-    duplex::Duplex,
-    http::{HttpEndpoint, error_response},
-    limits::{MESSAGE_BYTES, POST_WAIT},
-    queue::{Frame, Frames},
-    transport::TransportError,
-    types::UpstreamError,
-};
-use gantry_egress::{HttpResponse, SseEvent, SseParser};
-use http::{Uri, uri};
-use std::{collections::VecDeque, sync::Arc};
+use super::dispatcher::Dispatcher;
+use super::duplex::Duplex;
+use super::http::{HttpEndpoint, error_response};
+use super::limits::{MESSAGE_BYTES, POST_WAIT};
+use super::queue::{Frame, Frames};
+use super::transport::TransportError;
+use super::types::UpstreamError;
+use gantry_egress::{HttpResponse, SseEvent, SseParser, Url};
+use std::collections::VecDeque;
+use std::sync::Arc;
 use tokio::time::timeout;
 
 /// Opens the stream and waits for the address.
@@ -108,28 +106,13 @@ impl Poster {
 /// The address that an endpoint means, which must be on the same server: requests carry secrets.
 fn resolve(base: &str, endpoint: &str) -> Result<String, String> {
     let refused = |what: &str| format!("the server names {endpoint:?} as the address to send to, {what}");
-    let wrong = |error: http::Error| refused(&format!("which is not an address: {error}"));
-    let base = Uri::try_from(base).map_err(|error| wrong(error.into()))?;
-    let (Some(scheme), Some(authority)) = (base.scheme(), base.authority()) else {
-        return Err(refused("and its own address is not a whole one"));
-    };
-    let absolute = endpoint.contains("://");
-    if absolute || endpoint.starts_with("//") {
-        let whole = if absolute { endpoint.to_owned() } else { format!("{scheme}:{endpoint}") };
-        let target = Uri::try_from(&*whole).map_err(|error| wrong(error.into()))?;
-        let same = target.scheme() == Some(scheme) && target.authority() == Some(authority);
-        return if same { Ok(whole) } else { Err(refused("which is another server")) };
+    if endpoint.contains(char::is_whitespace) {
+        return Err(refused("which is not an address"));
     }
-    let path = if endpoint.starts_with('/') {
-        endpoint.to_owned()
-    } else if endpoint.starts_with('?') {
-        format!("{}{endpoint}", base.path())
-    } else {
-        let folder = base.path().rsplit_once('/').map_or("", |(folder, _)| folder);
-        format!("{folder}/{endpoint}")
-    };
-    let parts = uri::Builder::new().scheme(scheme.clone()).authority(authority.clone()).path_and_query(path);
-    parts.build().map(|target| target.to_string()).map_err(wrong)
+    let resolved = Url::parse(base).and_then(|base| Ok((base.join(endpoint)?, base)));
+    let (target, base) = resolved.map_err(|error| refused(&format!("which is not an address: {error}")))?;
+    let server = |url: &Url| (url.origin(), url.username().to_owned(), url.password().map(str::to_owned));
+    if server(&target) == server(&base) { Ok(target.into()) } else { Err(refused("which is another server")) }
 }
 
 #[cfg(test)]

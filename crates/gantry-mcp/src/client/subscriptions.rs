@@ -1,25 +1,22 @@
 //! Subscriptions to the resources and lists of a server: one `subscriptions/listen` of a modern connection for all of
 //! them, one `resources/subscribe` per resource of a legacy one.
 
-use super::{
-    connection::Connection,
-    inner::ConnectionInner,
-    limits::{ACKNOWLEDGE, BACKGROUND_FAILURES, MAX_SUBSCRIPTIONS, REOPEN, STREAM_WAS_WELL},
-    transport::{HttpErrorResponse, TransportError},
-    types::UpstreamError,
-};
-use crate::{
-    ErrorObject,
-    error::code,
-    exchange::{BoxFuture, LogLevel},
-    raw,
-};
+use super::connection::Connection;
+use super::inner::ConnectionInner;
+use super::limits::{ACKNOWLEDGE, BACKGROUND_FAILURES, MAX_SUBSCRIPTIONS, REOPEN, STREAM_WAS_WELL};
+use super::transport::{HttpErrorResponse, TransportError};
+use super::types::UpstreamError;
+use crate::error::code;
+use crate::exchange::{BoxFuture, LogLevel};
+use crate::{ErrorObject, raw};
 use futures_util::FutureExt as _;
-use std::{collections::BTreeSet, mem, pin::pin, sync::Arc, time::Duration};
-use tokio::{
-    sync::watch,
-    time::{Instant, sleep_until, timeout},
-};
+use std::collections::BTreeSet;
+use std::mem;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until, timeout};
 
 #[derive(Debug, Default)]
 pub(super) struct Subscriptions {
@@ -33,9 +30,6 @@ impl Connection {
     /// Subscribes to changes of this resource (the server's own URI), or unsubscribes.
     ///
     /// Cancel-safety: whether the change was made is not known; it can be made again.
-    ///
-    /// # Errors
-    /// The server does not take it, or there are too many.
     pub async fn watch(&self, uri: &str, on: bool) -> Result<(), UpstreamError> {
         let (inner, Subscriptions { wanted, .. }) = (&self.inner, &self.inner.subscriptions);
         if !inner.offers("resources", "subscribe") {
@@ -80,9 +74,6 @@ impl Connection {
     }
 
     /// Sets the level from which on a legacy server sends log messages. Every modern request carries its own.
-    ///
-    /// # Errors
-    /// The server does not take it.
     pub async fn set_log_level(&self, level: LogLevel) -> Result<(), UpstreamError> {
         let inner = &self.inner;
         if inner.is_modern() {

@@ -1,13 +1,13 @@
 //! Tools of legacy servers that can only be called as tasks: started, polled until they are done, and fetched.
 
-use super::{
-    dispatcher::RequestGuard,
-    inner::{ConnectionInner, OutgoingRequest},
-    limits::{POLL, POLL_DEFAULT, POST_WAIT},
-    types::UpstreamError,
-};
-use crate::{exchange::ClientChannel, raw};
-use std::{sync::Arc, time::Duration};
+use super::dispatcher::RequestGuard;
+use super::inner::{ConnectionInner, OutgoingRequest};
+use super::limits::{POLL, POLL_DEFAULT, POST_WAIT};
+use super::types::{Answer, UpstreamError};
+use crate::exchange::ClientChannel;
+use crate::raw;
+use std::sync::Arc;
+use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
 impl ConnectionInner {
@@ -16,7 +16,7 @@ impl ConnectionInner {
         self: &Arc<Self>,
         request: OutgoingRequest<'_>,
         client: &Arc<dyn ClientChannel>,
-    ) -> Result<String, UpstreamError> {
+    ) -> Answer {
         let params = raw::with(request.params, "task", "{}");
         // The server also works between two polls, and its messages then belong to the client of the task.
         let id = self.dispatcher().next_id();
@@ -37,7 +37,7 @@ impl ConnectionInner {
         request: OutgoingRequest<'_>,
         start: OutgoingRequest<'_>,
         guard: &mut TaskGuard,
-    ) -> Result<String, UpstreamError> {
+    ) -> Answer {
         let started = self.request(start).await?;
         let Some(task) = raw::member(&started, "task").filter(|task| task.starts_with('{')) else {
             return Ok(started);
@@ -52,12 +52,7 @@ impl ConnectionInner {
         outcome.map_err(UpstreamError::into_outcome_unknown)
     }
 
-    async fn finish_task(
-        &self,
-        request: OutgoingRequest<'_>,
-        params: &str,
-        mut task: String,
-    ) -> Result<String, UpstreamError> {
+    async fn finish_task(&self, request: OutgoingRequest<'_>, params: &str, mut task: String) -> Answer {
         let about_task = OutgoingRequest { params, meta: None, progress_token: None, ..request };
         // A task that is done, or that needs input, is answered by its result.
         while raw::string_member(&task, "status")

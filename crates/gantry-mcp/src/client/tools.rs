@@ -1,17 +1,11 @@
 //! What the definitions of tools say about calling them: arguments that are repeated in headers, and required tasks.
 
-use super::dispatcher::lock;
-use crate::{
-    headers::{self, HeaderParam},
-    raw,
-};
+use crate::headers::{self, HeaderParam};
+use crate::{lock, raw};
 use http::{HeaderMap, HeaderName, HeaderValue};
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex},
-};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
 
-/// How one tool is called.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct ToolHints {
     /// Arguments that are repeated in headers.
@@ -46,7 +40,6 @@ impl ToolCallHints {
         offered
     }
 
-    /// The hints for a call with these params.
     pub(super) fn get(&self, params: &str) -> Option<Arc<ToolHints>> {
         let known = lock(&self.0);
         if known.is_empty() {

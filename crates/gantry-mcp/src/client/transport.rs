@@ -1,10 +1,15 @@
 //! The two kinds of links to a server: a *duplex* one, where all messages come in on one stream, and *streamable HTTP*,
 //! where every request has a stream of its own.
 
-use super::{
-    dispatcher::Dispatcher, duplex::Duplex, http::HttpLink, limits::EXCERPT_CHARS, types::UpstreamError,
-};
-use crate::{ErrorObject, envelope::cut, error::code, exchange::ClientChannel};
+use super::dispatcher::Dispatcher;
+use super::duplex::Duplex;
+use super::http::HttpLink;
+use super::limits::EXCERPT_CHARS;
+use super::types::UpstreamError;
+use crate::ErrorObject;
+use crate::envelope::cut;
+use crate::error::code;
+use crate::exchange::ClientChannel;
 use http::{HeaderMap, StatusCode};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -16,7 +21,6 @@ pub(super) struct Call<'a> {
     pub(super) method: &'a str,
     /// The params with their `_meta`.
     pub(super) params: &'a str,
-    /// The headers of a request over HTTP.
     pub(super) headers: HeaderMap,
     pub(super) client: Arc<dyn ClientChannel>,
     /// It is Gantry's own request, not one of a client.
@@ -32,7 +36,6 @@ pub(super) enum TransportError {
     Http(HttpErrorResponse),
 }
 
-/// An HTTP response that is an error.
 #[derive(Debug)]
 pub(super) struct HttpErrorResponse {
     pub(super) status: StatusCode,
@@ -40,7 +43,6 @@ pub(super) struct HttpErrorResponse {
     pub(super) error: Option<ErrorObject>,
     /// That error has the id of the request: it is the answer to it.
     pub(super) names_request: bool,
-    /// The beginning of the body.
     pub(super) excerpt: String,
     /// The request named a session.
     pub(super) in_session: bool,
@@ -124,7 +126,6 @@ impl From<TransportError> for UpstreamError {
     }
 }
 
-/// A link to a server.
 #[derive(Debug)]
 pub(super) enum Link {
     Duplex(Duplex),
@@ -139,7 +140,6 @@ impl Link {
         }
     }
 
-    /// Sends a message that has no answer.
     pub(super) async fn notify(&self, text: String) -> Result<(), TransportError> {
         match self {
             Self::Duplex(duplex) => Ok(duplex.dispatcher.send(None, text).await?),

@@ -1,14 +1,15 @@
 //! How a server is reached, what it says about itself, and how a request to it can fail.
 
-use crate::{ErrorObject, Version, exchange::BoxFuture};
+use crate::exchange::BoxFuture;
+use crate::{ErrorObject, Version};
 pub use gantry_provider::resources::{Change, ForwardRequest, ListKind};
-use std::{any::Any, fmt::Debug, sync::Arc, time::Duration};
-use tokio::{
-    io::{AsyncRead, AsyncWrite},
-    sync::{Notify, mpsc},
-};
+use std::any::Any;
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::{Notify, mpsc};
 
-/// A server that can be connected to.
 #[derive(Debug, Clone)]
 pub struct Target {
     /// The server's id, in log lines and as the provider of its changes.
@@ -55,7 +56,6 @@ impl Debug for Transport {
     }
 }
 
-/// Starts the process of a server.
 pub trait Spawn: Send + Sync + Debug {
     fn spawn(&self) -> BoxFuture<'_, Result<IoStreams, String>>;
 }
@@ -104,7 +104,6 @@ impl Default for OfferedCapabilities {
     }
 }
 
-/// Sees the messages of a connection.
 pub trait Trace: Send + Sync + Debug {
     /// A message went out (`sent`) or came in.
     fn frame(&self, sent: bool, text: &str);
@@ -113,13 +112,11 @@ pub trait Trace: Send + Sync + Debug {
 /// What a server says about itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UpstreamInfo {
-    /// The version that is spoken with it.
     pub version: Version,
     /// Its capabilities, the text of an object.
     pub capabilities: String,
     /// Its name and version, the text of an object, if it said so.
     pub server_info: Option<String>,
-    /// Its instructions to models.
     pub instructions: Option<String>,
 }
 
@@ -135,10 +132,12 @@ pub enum UpstreamError {
     /// The request was sent, and its outcome is not known.
     #[error("{0}")]
     OutcomeUnknown(String),
-    /// The caller cancelled the request.
     #[error("canceled")]
     Canceled,
 }
+
+/// The text of a result object, or why there is none.
+pub(super) type Answer = Result<String, UpstreamError>;
 
 impl UpstreamError {
     /// The error for a follow-up of a request that was sent: it cannot be `NotSent` any more.

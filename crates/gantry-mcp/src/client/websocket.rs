@@ -1,28 +1,21 @@
 //! WebSocket: one message per text frame.
 
-use super::{
-    duplex::Duplex,
-    http::{HttpEndpoint, error_response},
-    limits::{CLOSE_TIMEOUT, MESSAGE_BYTES},
-    queue::Frames,
-    types::UpstreamError,
-};
-use base64::{Engine as _, engine::general_purpose::STANDARD};
+use super::duplex::Duplex;
+use super::http::{HttpEndpoint, error_response};
+use super::limits::{CLOSE_TIMEOUT, MESSAGE_BYTES};
+use super::queue::Frames;
+use super::types::UpstreamError;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use futures_util::{SinkExt as _, StreamExt as _};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
-use tokio::{
-    io::{AsyncRead, AsyncWrite},
-    time::timeout,
-};
-use tokio_tungstenite::{
-    WebSocketStream,
-    tungstenite::{
-        self, Message,
-        handshake::derive_accept_key,
-        protocol::{Role, WebSocketConfig},
-    },
-};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::timeout;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
+use tokio_tungstenite::tungstenite::{self, Message};
 
 const SUBPROTOCOL: &str = "mcp";
 

@@ -4,14 +4,11 @@ use crate::limits::KEEP_ALIVE;
 use bytes::Bytes;
 use futures_util::stream::{Stream, unfold};
 use http::{HeaderValue, Response, header};
-use std::{
-    fmt::{self, Write as _},
-    pin::Pin,
-    task::{Context, Poll},
-};
+use std::fmt::{self, Write as _};
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use tokio::time::timeout;
 
-/// The body of an HTTP response.
 #[derive(Debug)]
 pub enum Body {
     Whole(Bytes),
@@ -35,7 +32,6 @@ impl Stream for EventStream {
     }
 }
 
-/// A source of events.
 pub(super) trait Source: Send + 'static {
     /// The next event; `None` when there are no more. The future may be dropped at any time.
     fn next(&mut self) -> impl Future<Output = Option<Bytes>> + Send;
@@ -53,7 +49,6 @@ impl EventStream {
         Self(Box::pin(events))
     }
 
-    /// The response with these events.
     pub(super) fn into_response(self) -> Response<Body> {
         let mut response = Response::new(Body::Events(self));
         let headers = response.headers_mut();
@@ -65,7 +60,6 @@ impl EventStream {
     }
 }
 
-/// The text of an event.
 pub(super) fn event(id: Option<fmt::Arguments<'_>>, retry_ms: Option<u32>, data: &str) -> Bytes {
     let mut out = String::with_capacity(96 + data.len());
     if let Some(id) = id {

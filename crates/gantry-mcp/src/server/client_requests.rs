@@ -1,16 +1,14 @@
 //! The requests that a legacy client was sent, until it responds to them.
 
-use crate::{ErrorObject, envelope::Response, exchange::ClientResponse, limits::QUESTIONS_WAITING};
-use std::{
-    collections::HashMap,
-    sync::{
-        Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
-};
+use crate::envelope::Response;
+use crate::exchange::ClientResponse;
+use crate::limits::QUESTIONS_WAITING;
+use crate::{ErrorObject, lock};
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::oneshot;
 
-/// All pending requests to one legacy client.
 #[derive(Debug, Default)]
 pub(super) struct ClientRequests {
     last_id: AtomicU64,
@@ -22,7 +20,7 @@ impl ClientRequests {
     /// Registers a request and returns its id; `None` if too many are pending.
     pub(super) fn open(&self) -> Option<(u64, oneshot::Receiver<ClientResponse>)> {
         let (sender, response) = oneshot::channel();
-        let mut pending = self.lock();
+        let mut pending = lock(&self.pending);
         if pending.len() >= QUESTIONS_WAITING {
             return None;
         }
@@ -33,23 +31,18 @@ impl ClientRequests {
 
     /// Forgets a request; `false` if the client has responded to it.
     pub(super) fn close(&self, id: u64) -> bool {
-        self.lock().remove(&id).is_some()
+        lock(&self.pending).remove(&id).is_some()
     }
 
     /// Passes a response on; `false` if no request is pending for it.
     pub(super) fn respond(&self, response: &Response<'_>) -> bool {
         let id = response.id.as_ref().and_then(|id| id.key().parse::<u64>().ok());
-        let Some(sender) = id.and_then(|id| self.lock().remove(&id)) else { return false };
+        let Some(sender) = id.and_then(|id| lock(&self.pending).remove(&id)) else { return false };
         let response = match response.outcome {
             Ok(result) if result.starts_with('{') => Ok(result.to_owned()),
             Ok(_) => Err(ErrorObject::invalid_request("the client's result is not an object")),
             Err(error) => Err(ErrorObject::parse(error)),
         };
         sender.send(response).is_ok()
-    }
-
-    /// Every change to the map is one call, so a panic of another thread leaves it whole.
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, oneshot::Sender<ClientResponse>>> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,16 +1,15 @@
 //! The state that the requests of one legacy client share after its handshake, over any transport.
 
-use super::{client_requests::ClientRequests, handler::Handler, in_flight::InFlightRequests, legacy};
-use crate::{
-    Version,
-    envelope::{Message, Params},
-    exchange::{Capabilities, LogLevel},
-    limits::SUBSCRIPTIONS,
-};
-use std::{
-    collections::HashSet,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use super::client_requests::ClientRequests;
+use super::handler::Handler;
+use super::in_flight::InFlightRequests;
+use super::legacy;
+use crate::envelope::{Message, Params};
+use crate::exchange::{Capabilities, LogLevel};
+use crate::limits::SUBSCRIPTIONS;
+use crate::{Version, lock};
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
 
 /// A client that sent `initialize`.
 pub(super) struct Connection {
@@ -90,27 +89,23 @@ impl Settings {
 
     /// The least level of log messages that the client wants; `None` means none.
     pub(super) fn log_level(&self) -> Option<LogLevel> {
-        self.lock().level
+        lock(&self.0).level
     }
 
     pub(super) fn watches(&self, uri: &str) -> bool {
-        self.lock().watched.contains(uri)
+        lock(&self.0).watched.contains(uri)
     }
 
     pub(super) fn can_watch_more(&self) -> bool {
-        self.lock().watched.len() < SUBSCRIPTIONS
+        lock(&self.0).watched.len() < SUBSCRIPTIONS
     }
 
     pub(super) fn apply(&self, change: SettingChange) {
-        let mut settings = self.lock();
+        let mut settings = lock(&self.0);
         match change {
             SettingChange::Level(level) => settings.level = Some(level),
             SettingChange::Watch(uri) => drop(settings.watched.insert(uri)),
             SettingChange::Unwatch(uri) => drop(settings.watched.remove(&uri)),
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Chosen> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -3,11 +3,10 @@
 //! Only members that the client's version cannot take are changed. All others pass as they came: the order of keys, the
 //! text of numbers, unknown members.
 
-use super::{
-    request::ResultKind,
-    response::{PRIVATE, ResponseContext, ResponseWriter},
-};
-use crate::{ErrorObject, ForwardMethod, Version, error::code, raw};
+use super::request::ResultKind;
+use super::response::{PRIVATE, ResponseContext, ResponseWriter};
+use crate::error::code;
+use crate::{ErrorObject, ForwardMethod, Version, raw};
 use gantry_core::json::{Object, write_string};
 use gantry_provider::client::TASKS_EXTENSION;
 use std::borrow::Cow;
@@ -86,7 +85,9 @@ fn write_modern(
             hints.push_str(",\"cacheScope\":\"private\"");
         }
     }
-    let meta = members.get("_meta").map(|meta| own_meta(meta, &writer.server_info));
+    let meta = members.get("_meta").map(|meta| {
+        raw::with(&foreign_meta(meta), "io.modelcontextprotocol/serverInfo", &writer.server_info)
+    });
     // Gantry decides which clients see a result, also where its server lets every client see it.
     let is_public = members.get("cacheScope").is_some_and(|scope| scope != PRIVATE);
     if meta.is_some() || is_public {
@@ -116,11 +117,6 @@ fn write_members<'a>(out: &mut String, members: impl Iterator<Item = (&'a str, &
         out.push(':');
         out.push_str(value);
     }
-}
-
-/// A `_meta` with the name of this server, and no other key of the protocol.
-fn own_meta(meta: &str, server_info: &str) -> String {
-    raw::with(&foreign_meta(meta), "io.modelcontextprotocol/serverInfo", server_info)
 }
 
 fn foreign_meta(meta: &str) -> String {

@@ -1,21 +1,18 @@
 //! Starts parsed requests, or resumes those that wait for input.
 
-use super::{
-    Reply, Server,
-    connection::Connection,
-    handler::Handler,
-    modern,
-    pending_input::{ParkKey, Resumed},
-    request::ParsedRequest,
-    request_channel::{ClientMode, RequestChannel, ResponseMode},
-    request_task::{RequestTask, RunningRequest},
-};
-use crate::{ErrorObject, envelope::Request};
+use super::connection::Connection;
+use super::handler::Handler;
+use super::pending_input::{ParkKey, Resumed};
+use super::request::ParsedRequest;
+use super::request_channel::{ClientMode, RequestChannel, ResponseMode};
+use super::request_task::{RequestTask, RunningRequest};
+use super::{Reply, Server, modern};
+use crate::ErrorObject;
+use crate::envelope::Request;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 impl Server {
-    /// Starts a request of a legacy client.
     pub(super) fn start_legacy(
         &self,
         connection: &Arc<Connection>,

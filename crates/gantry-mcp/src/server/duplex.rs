@@ -4,32 +4,25 @@
 //! in their order; requests that take time run in tasks. Both eras may be spoken on one connection, and share its one
 //! session.
 
-use super::{
-    Handler, Server,
-    connection::Connection,
-    in_flight::{InFlightGuard, InFlightRequests, too_many},
-    legacy,
-    listen::{ListenRequest, Listening},
-    modern, no_batches,
-    notifications::NotificationFeed,
-    request_channel::ResponseMode,
-    request_task::{Next, RequestTask},
-};
-use crate::{
-    ErrorObject,
-    envelope::{self, Batch, Id, Message, Request, failure},
-    limits::{
-        CONNECTION_LISTENS, MESSAGES_WAITING, STDIO_ANSWERS_WAITING, STDIO_CLOSE_TIMEOUT, STDIO_DRAIN,
-        STDIO_IN_FLIGHT,
-    },
+use super::connection::Connection;
+use super::in_flight::{InFlightGuard, InFlightRequests, too_many};
+use super::listen::{ListenRequest, Listening};
+use super::notifications::NotificationFeed;
+use super::request_channel::ResponseMode;
+use super::request_task::{Next, RequestTask};
+use super::{Handler, Server, legacy, modern, no_batches};
+use crate::ErrorObject;
+use crate::envelope::{self, Batch, Id, Message, Request, failure};
+use crate::limits::{
+    CONNECTION_LISTENS, MESSAGES_WAITING, STDIO_ANSWERS_WAITING, STDIO_CLOSE_TIMEOUT, STDIO_DRAIN,
+    STDIO_IN_FLIGHT,
 };
 use futures_util::stream::{Stream, StreamExt as _, unfold};
-use std::{pin::pin, sync::Arc};
-use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore, mpsc},
-    task::JoinSet,
-    time::timeout,
-};
+use std::pin::pin;
+use std::sync::Arc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 impl Server {

@@ -7,19 +7,20 @@
 //! kept while their request runs, regardless of limits. Other messages are not replayed. When the events of all sessions
 //! are too large, streams that have ended are dropped early, the oldest first.
 
-use super::{body::event, handler::Receipt, outgoing::Delivery};
+use super::body::event;
+use super::handler::Receipt;
+use super::outgoing::Delivery;
 use crate::limits::{RETRY_MS, SESSION_STREAMS, STREAM_BYTES, STREAM_EVENTS, STREAM_KEPT_WHEN_FULL};
+use crate::lock;
 use bytes::Bytes;
-use std::{
-    collections::{BTreeMap, VecDeque},
-    pin::pin,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicUsize, Ordering::Relaxed},
-    },
-    time::Duration,
-};
-use tokio::{sync::Notify, time::Instant};
+use std::collections::{BTreeMap, VecDeque};
+use std::pin::pin;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::time::Instant;
 use uuid::Uuid;
 
 /// The stream that belongs to no request.
@@ -96,7 +97,7 @@ impl EventLogs {
 
     /// Begins the stream of a request.
     pub(super) fn open(&self) -> u64 {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.last += 1;
         let id = state.last;
         let surplus = (state.streams.len() + 1).saturating_sub(SESSION_STREAMS);
@@ -121,7 +122,7 @@ impl EventLogs {
 
     /// Ends a stream. It can still be resumed for a while.
     pub(super) fn end(&self, stream: u64) {
-        if let Some(stream) = self.lock().streams.get_mut(&stream) {
+        if let Some(stream) = lock(&self.state).streams.get_mut(&stream) {
             stream.ended.get_or_insert_with(Instant::now);
             stream.changed.notify_waiters();
         }
@@ -129,7 +130,7 @@ impl EventLogs {
 
     /// Ends the response of the current reader once it has sent everything so far; the stream can be resumed.
     pub(super) fn release(&self, stream: u64) {
-        if let Some(stream) = self.lock().streams.get_mut(&stream) {
+        if let Some(stream) = lock(&self.state).streams.get_mut(&stream) {
             stream.released = Some(stream.reader);
             stream.changed.notify_waiters();
         }
@@ -137,7 +138,7 @@ impl EventLogs {
 
     /// Ends and drops all streams: the session is over.
     pub(super) fn end_all(&self) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         while let Some(stream) = state.streams.keys().next().copied() {
             self.remove(&mut state, stream);
         }
@@ -145,7 +146,7 @@ impl EventLogs {
 
     /// Drops streams that ended longer ago than this.
     pub(super) fn expire(&self, kept: Duration) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         let is_old = |stream: &Stream| stream.ended.is_some_and(|ended| ended.elapsed() > kept);
         let old: Vec<u64> =
             state.streams.iter().filter(|(_, stream)| is_old(stream)).map(|(id, _)| *id).collect();
@@ -156,14 +157,14 @@ impl EventLogs {
 
     /// The streams that may make room for others, and when they ended.
     pub(super) fn surplus(&self) -> Vec<(Instant, u64)> {
-        let state = self.lock();
+        let state = lock(&self.state);
         let ended = state.streams.iter().filter_map(|(id, stream)| Some((stream.surplus_since()?, *id)));
         ended.collect()
     }
 
     /// Drops a stream, unless a client has come back to it.
     pub(super) fn drop_surplus(&self, stream: u64) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         if state.streams.get(&stream).is_some_and(|stream| stream.surplus_since().is_some()) {
             self.remove(&mut state, stream);
         }
@@ -171,7 +172,7 @@ impl EventLogs {
 
     /// A reader of the events after a position. It replaces the current reader of the stream.
     pub(super) fn read(self: &Arc<Self>, position: EventPosition) -> Option<EventReader> {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         let stream = state.streams.get_mut(&position.stream)?;
         stream.reader += 1;
         stream.sent = position.event;
@@ -180,9 +181,8 @@ impl EventLogs {
         Some(EventReader { logs: Arc::clone(self), position, reader, changed })
     }
 
-    /// The end of a stream as it is now.
     pub(super) fn end_position(&self, stream: u64) -> EventPosition {
-        let event = self.lock().streams.get(&stream).map_or(0, |stream| stream.last);
+        let event = lock(&self.state).streams.get(&stream).map_or(0, |stream| stream.last);
         EventPosition { stream, event }
     }
 
@@ -191,13 +191,13 @@ impl EventLogs {
     pub(super) fn position(&self, id: &str) -> Option<EventPosition> {
         let (stream, event) = id.strip_prefix(&self.tag)?.strip_prefix('-')?.split_once('-')?;
         let position = EventPosition { stream: stream.parse().ok()?, event: event.parse().ok()? };
-        let state = self.lock();
+        let state = lock(&self.state);
         let stream = state.streams.get(&position.stream)?;
         stream.can_resume_after(position.event).then_some(position)
     }
 
     fn add(&self, to: u64, retry_ms: Option<u32>, data: &str, delivery: Delivery, receipt: Option<Receipt>) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         let Some(stream) = state.streams.get_mut(&to) else { return };
         stream.last += 1;
         let number = stream.last;
@@ -214,11 +214,6 @@ impl EventLogs {
             self.budget.used.fetch_sub(bytes, Relaxed);
             stream.changed.notify_waiters();
         }
-    }
-
-    /// A panic of another thread leaves the state usable: at worst a count is off.
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -314,12 +309,12 @@ impl EventReader {
 
     /// Whether no other reader has replaced this one and the stream is still there.
     pub(super) fn is_current(&self) -> bool {
-        let state = self.logs.lock();
+        let state = lock(&self.logs.state);
         state.streams.get(&self.position.stream).is_some_and(|stream| stream.reader == self.reader)
     }
 
     fn poll(&self) -> Poll {
-        let mut state = self.logs.lock();
+        let mut state = lock(&self.logs.state);
         let stream = state.streams.get_mut(&self.position.stream);
         let Some(stream) = stream.filter(|stream| stream.reader == self.reader) else { return Poll::End };
         match stream.events.iter_mut().find(|event| event.number > self.position.event) {
@@ -333,7 +328,7 @@ impl EventReader {
 
     fn advance(&mut self, number: u64) {
         self.position.event = number;
-        let mut state = self.logs.lock();
+        let mut state = lock(&self.logs.state);
         let stream = state.streams.get_mut(&self.position.stream);
         let Some(stream) = stream.filter(|stream| stream.reader == self.reader) else { return };
         stream.sent = number;

@@ -1,14 +1,13 @@
 //! The program behind the MCP server: sessions, lists and calls, for one client.
 
-use crate::{
-    ErrorObject, Version,
-    client::ListKind,
-    exchange::{BoxFuture, RequestContext},
-    headers::HeaderParam,
-};
+use crate::client::ListKind;
+use crate::exchange::{BoxFuture, RequestContext};
+use crate::headers::HeaderParam;
+use crate::{ErrorObject, Version};
 use gantry_core::CallRequest;
 pub use gantry_provider::resources::{Change, ChangeNotice, Features, ForwardRequest};
-use std::{any::Any, sync::Arc};
+use std::any::Any;
+use std::sync::Arc;
 
 /// Serves one client at one endpoint: the server speaks the protocol, the handler does the work.
 ///
@@ -69,7 +68,6 @@ pub trait Handler: Any + Send + Sync {
     fn close_session(&self) -> BoxFuture<'_, ()>;
 }
 
-/// The outcome of a request.
 pub struct Outcome {
     /// The text of a result object of any protocol version, or the error. A result is changed only where the client's
     /// version needs it.

@@ -8,11 +8,10 @@
 mod legacy;
 mod modern;
 
-use super::{Body, Handler, Reply, Server, modern as era, sessions::HttpSession};
-use crate::{
-    ErrorObject, Version,
-    envelope::{self, Batch, Id, Message, Notification, Request},
-};
+use super::sessions::HttpSession;
+use super::{Body, Handler, Reply, Server, modern as era};
+use crate::envelope::{self, Batch, Id, Message, Notification, Request};
+use crate::{ErrorObject, Version};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 use std::sync::Arc;

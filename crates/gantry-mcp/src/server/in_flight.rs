@@ -1,13 +1,11 @@
 //! The requests in flight of one client, which can be cancelled by their ids.
 
-use crate::{ErrorObject, envelope::Id};
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use crate::envelope::Id;
+use crate::{ErrorObject, lock};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
 use tokio_util::sync::CancellationToken;
 
-/// All requests in flight of one client.
 #[derive(Debug, Clone)]
 pub(super) struct InFlightRequests(Arc<Shared>);
 
@@ -28,7 +26,7 @@ impl InFlightRequests {
     /// Registers a request until the guard is dropped.
     pub(super) fn begin(&self, id: &Id<'_>) -> Result<InFlightGuard, ErrorObject> {
         let key: Arc<str> = id.key().as_ref().into();
-        let mut entries = self.lock();
+        let mut entries = lock(&self.0.entries);
         if entries.contains_key(&key) {
             let message = "a request with this id is still running; use a new id for every request";
             return Err(ErrorObject::invalid_request(message));
@@ -43,7 +41,7 @@ impl InFlightRequests {
 
     /// Cancels one request for the client. An unknown id is no error: the response may have crossed the cancellation.
     pub(super) fn cancel(&self, id: &Id<'_>) {
-        if let Some(cancel) = self.lock().get(id.key().as_ref()) {
+        if let Some(cancel) = lock(&self.0.entries).get(id.key().as_ref()) {
             cancel.cancel();
         }
     }
@@ -54,16 +52,10 @@ impl InFlightRequests {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.lock().is_empty()
-    }
-
-    /// Every change to the map is one call, so a panic of another thread leaves it whole.
-    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, CancellationToken>> {
-        self.0.entries.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0.entries).is_empty()
     }
 }
 
-/// One request in flight.
 #[derive(Debug)]
 pub(super) struct InFlightGuard {
     requests: InFlightRequests,
@@ -84,11 +76,10 @@ impl InFlightGuard {
 
 impl Drop for InFlightGuard {
     fn drop(&mut self) {
-        self.requests.lock().remove(&self.key);
+        lock(&self.requests.0.entries).remove(&self.key);
     }
 }
 
-/// The refusal of a request beyond the limit.
 pub(super) fn too_many(limit: usize) -> ErrorObject {
     let message = format!("{limit} requests are running already; wait until one of them is answered");
     ErrorObject::invalid_request(message)

@@ -1,16 +1,11 @@
 //! Requests after a handshake (2024-11-05 to 2025-11-25).
 
-use super::{
-    Reply,
-    connection::{Connection, SettingChange},
-    request::{Operation, ParsedRequest},
-    response,
-};
-use crate::{
-    ErrorObject,
-    envelope::{Id, Notification, Request},
-    limits::SUBSCRIPTIONS,
-};
+use super::connection::{Connection, SettingChange};
+use super::request::{Operation, ParsedRequest};
+use super::{Reply, response};
+use crate::ErrorObject;
+use crate::envelope::{Id, Notification, Request};
+use crate::limits::SUBSCRIPTIONS;
 use http::StatusCode;
 
 /// Parses a request of a client with a handshake.

@@ -1,28 +1,25 @@
 //! `subscriptions/listen` (2026-07-28): a request that is answered by notifications until one side ends it.
 
-use super::{
-    Server,
-    body::{Source, message},
-    handler::{Features, ForwardRequest, Handler},
-    notifications::{Interest, ListenFilter, NotificationFeed},
-    response::present_members,
-};
-use crate::{
-    ErrorObject,
-    envelope::{Id, Params},
-    exchange::{ForwardMethod, NoClient, RequestContext},
-    limits::{SUBSCRIPTIONS, URI_BYTES},
-    raw,
-};
+use super::Server;
+use super::body::{Source, message};
+use super::handler::{Features, ForwardRequest, Handler};
+use super::notifications::{Interest, ListenFilter, NotificationFeed};
+use super::response::present_members;
+use crate::envelope::{Id, Params};
+use crate::exchange::{ForwardMethod, NoClient, RequestContext};
+use crate::limits::{SUBSCRIPTIONS, URI_BYTES};
+use crate::{ErrorObject, raw};
 use bytes::Bytes;
-use std::{collections::HashSet, sync::Arc, time::Duration};
-use tokio::{sync::mpsc, time::timeout};
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 /// How long subscribing to all resources of one request may take; the client waits for the first message so long.
 const GRANT_WAIT: Duration = Duration::from_secs(20);
 
-/// The notifications that a client asks for.
 #[derive(Debug)]
 pub(super) struct ListenRequest {
     filter: ListenFilter,
@@ -31,9 +28,6 @@ pub(super) struct ListenRequest {
 
 impl ListenRequest {
     /// Reads the filter, as far as this server can honour it.
-    ///
-    /// # Errors
-    /// There is no filter, or it is not one.
     pub(super) fn read(params: &Params<'_>, id: &Id<'_>, features: &Features) -> Result<Self, ErrorObject> {
         let Some(sent) = params.get("notifications").filter(|text| text.starts_with('{')) else {
             return Err(ErrorObject::invalid_params("subscriptions/listen needs notifications, an object"));
@@ -68,7 +62,6 @@ fn read_uris(list: &str) -> Result<Vec<String>, ErrorObject> {
     Ok(uris.into_iter().filter(|uri| seen.insert(uri.clone())).collect())
 }
 
-/// An open `subscriptions/listen`.
 pub(super) struct Listening {
     server: Server,
     id: Id<'static>,

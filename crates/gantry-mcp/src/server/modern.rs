@@ -3,22 +3,19 @@
 //! Over HTTP some of the body is repeated in headers, so that proxies can route without reading it. A request whose
 //! headers differ from its body is refused: a proxy would judge the headers, and Gantry would run the body.
 
-use super::{
-    Reply,
-    handler::Handler,
-    request::{Operation, ParsedRequest},
-};
-use crate::{
-    ErrorObject, Version,
-    envelope::{Params, Request, cut},
-    error::code,
-    headers::{HeaderParam, decode_value},
-    limits::EXCERPT_CHARS,
-    raw,
-};
+use super::Reply;
+use super::handler::Handler;
+use super::request::{Operation, ParsedRequest};
+use crate::envelope::{Params, Request, cut};
+use crate::error::code;
+use crate::headers::{HeaderParam, decode_value};
+use crate::limits::EXCERPT_CHARS;
+use crate::{ErrorObject, Version, raw};
 use gantry_core::json::write_string;
-use http::{HeaderMap, HeaderName, StatusCode, header::AsHeaderName};
-use std::{borrow::Cow, fmt};
+use http::header::AsHeaderName;
+use http::{HeaderMap, HeaderName, StatusCode};
+use std::borrow::Cow;
+use std::fmt;
 
 pub(super) const VERSION_HEADER: HeaderName = HeaderName::from_static("mcp-protocol-version");
 /// The member of `_meta` with the version of a request.
@@ -61,9 +58,6 @@ pub(super) fn check(request: &Request<'_>, headers: Option<&HeaderMap>) -> Resul
 }
 
 /// Parses a request that passed [`check`].
-///
-/// # Errors
-/// The error response.
 pub(super) fn parse(request: &Request<'_>, handler: &dyn Handler) -> Result<ParsedRequest, Reply> {
     let operation = Operation::read(&request.method, &request.params, Version::MODERN, handler);
     let operation = operation.map_err(|error| refuse(request, &error))?;

@@ -1,24 +1,21 @@
 //! Changes of lists and resources, as the notifications that one client gets outside of its requests.
 
-use super::{
-    Server,
-    body::Source,
-    connection::Connection,
-    event_log::{EventReader, SESSION_STREAM},
-    handler::{Change, ChangeNotice, Features, Handler},
-    outgoing::Delivery,
-    request_channel::notification,
-    sessions::HttpSession,
-};
-use crate::{client::ListKind, raw};
+use super::Server;
+use super::body::Source;
+use super::connection::Connection;
+use super::event_log::{EventReader, SESSION_STREAM};
+use super::handler::{Change, ChangeNotice, Features, Handler};
+use super::outgoing::Delivery;
+use super::request_channel::notification;
+use super::sessions::HttpSession;
+use crate::client::ListKind;
+use crate::raw;
 use bytes::Bytes;
-use std::{
-    collections::{HashSet, VecDeque},
-    sync::Arc,
-};
-use tokio::sync::broadcast::{Receiver, error::RecvError};
+use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
 
-/// The notifications that a client wants.
 pub(super) enum Interest {
     /// All that a legacy client gets.
     Session { connection: Arc<Connection>, features: Features },
@@ -38,7 +35,6 @@ pub(super) struct ListenFilter {
     pub(super) id: String,
 }
 
-/// The notifications of one client.
 pub(super) struct NotificationFeed {
     handler: Arc<dyn Handler>,
     changes: Receiver<ChangeNotice>,
@@ -56,7 +52,6 @@ impl NotificationFeed {
         Self { handler, changes, interest, backlog: VecDeque::new() }
     }
 
-    /// The feed of a legacy client.
     pub(super) fn of_connection(connection: &Arc<Connection>, changes: Receiver<ChangeNotice>) -> Self {
         let handler = Arc::clone(&connection.handler);
         let interest = Interest::Session { connection: Arc::clone(connection), features: handler.features() };

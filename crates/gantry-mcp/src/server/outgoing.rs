@@ -3,14 +3,11 @@
 //! Not an mpsc channel: that allocates its first block of slots at once, and most requests send nothing before their
 //! response.
 
-use crate::{
-    exchange::{ClientRequest, ClientResponse},
-    limits::{OUTGOING_BYTES, OUTGOING_MESSAGES, QUESTIONS_WAITING},
-};
-use std::{
-    collections::VecDeque,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use crate::exchange::{ClientRequest, ClientResponse};
+use crate::limits::{OUTGOING_BYTES, OUTGOING_MESSAGES, QUESTIONS_WAITING};
+use crate::lock;
+use std::collections::VecDeque;
+use std::sync::Mutex;
 use tokio::sync::{Notify, oneshot};
 
 /// Whether a message may be dropped on the way to a client that reads too slowly.
@@ -59,7 +56,7 @@ impl OutgoingQueue {
                 (OUTGOING_MESSAGES + QUESTIONS_WAITING, usize::MAX)
             }
         };
-        let mut queue = self.lock();
+        let mut queue = lock(&self.queue);
         let total = queue.bytes.saturating_add(outgoing.bytes());
         if queue.closed || queue.waiting.len() >= messages || total > bytes {
             return false;
@@ -72,7 +69,7 @@ impl OutgoingQueue {
     }
 
     pub(super) fn pop(&self) -> Option<Outgoing> {
-        let mut queue = self.lock();
+        let mut queue = lock(&self.queue);
         let outgoing = queue.waiting.pop_front()?;
         queue.bytes -= outgoing.bytes();
         Some(outgoing)
@@ -92,17 +89,12 @@ impl OutgoingQueue {
 
     /// Drops all that waits, and takes nothing more: the request has ended.
     pub(super) fn close(&self) {
-        let mut queue = self.lock();
+        let mut queue = lock(&self.queue);
         queue.closed = true;
         let waiting = std::mem::take(&mut queue.waiting);
         drop(queue);
         // After the lock was released: dropping a request wakes the task that waits for its response.
         drop(waiting);
-    }
-
-    /// Every change is one call, so a panic of another thread leaves the queue whole.
-    fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

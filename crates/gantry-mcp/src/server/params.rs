@@ -1,18 +1,17 @@
 //! The params of each method, checked and converted from the spans of a message.
 
-use super::{connection::SettingChange, request::Operation, request_channel::RequestOptions};
-use crate::{
-    ErrorObject, Version,
-    envelope::Params,
-    exchange::{Capabilities, ForwardMethod, LogLevel},
-    limits::{TOOL_NAME_BYTES, URI_BYTES},
-    raw,
-};
+use super::connection::SettingChange;
+use super::request::Operation;
+use super::request_channel::RequestOptions;
+use crate::envelope::Params;
+use crate::exchange::{Capabilities, ForwardMethod, LogLevel};
+use crate::limits::{TOOL_NAME_BYTES, URI_BYTES};
+use crate::{ErrorObject, Version, raw};
 use gantry_core::{CallRequest, Priority};
-use std::{borrow::Cow, sync::Arc};
+use std::borrow::Cow;
+use std::sync::Arc;
 
 impl<'a> Params<'a> {
-    /// The text of the whole object.
     pub(super) fn object_text(&self) -> &'a str {
         self.text.unwrap_or("{}")
     }
@@ -95,7 +94,6 @@ impl<'a> Params<'a> {
         })
     }
 
-    /// The level that `logging/setLevel` names.
     pub(super) fn level(&self) -> Option<LogLevel> {
         level(self.get("level"))
     }
@@ -127,7 +125,6 @@ impl<'a> Params<'a> {
         Ok(())
     }
 
-    /// The call that `tools/call` describes.
     pub(super) fn call(&self) -> Result<CallRequest, ErrorObject> {
         let tool = self.string("name").ok_or_else(|| {
             ErrorObject::invalid_params("tools/call needs name, the name of a tool as a string")

@@ -6,26 +6,20 @@
 //!
 //! A state is random and carries no data. Its client, its request and its deadline are kept with the work.
 
-use super::{
-    handler::Handler,
-    request_channel::{RequestOptions, matching_responses},
-    request_task::RunningRequest,
-};
-use crate::{
-    ErrorObject,
-    exchange::{ClientRequest, ClientResponse},
-    limits::{PARKED, PARKED_GRACE, PARKED_PER_IDENTITY, QUESTION_WAIT},
-    raw,
-};
-use gantry_core::{digest::Digest, json};
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
-use tokio::{sync::oneshot, time::Instant};
+use super::handler::Handler;
+use super::request_channel::{RequestOptions, matching_responses};
+use super::request_task::RunningRequest;
+use crate::exchange::{ClientRequest, ClientResponse};
+use crate::limits::{PARKED, PARKED_GRACE, PARKED_PER_IDENTITY, QUESTION_WAIT};
+use crate::{ErrorObject, lock, raw};
+use gantry_core::digest::Digest;
+use gantry_core::json;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use tokio::sync::oneshot;
+use tokio::time::Instant;
 use uuid::Uuid;
 
-/// All requests that wait for input.
 pub(super) struct PendingInputs {
     // Invariant: never held across an await.
     state: Mutex<State>,
@@ -73,7 +67,6 @@ impl ParkKey {
     }
 }
 
-/// The result of sending a request again.
 pub(super) enum Resumed {
     Running(Box<RunningRequest>),
     /// Responses to these requests are missing.
@@ -98,7 +91,7 @@ impl PendingInputs {
     ) -> Result<String, Box<RunningRequest>> {
         self.expire();
         let request = key.digest();
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         let own = state.entries.values().filter(|entry| entry.handler.is_same(&*key.handler)).count();
         if state.closed || state.entries.len() >= PARKED || own >= PARKED_PER_IDENTITY {
             tracing::warn!(
@@ -129,7 +122,7 @@ impl PendingInputs {
     ) -> Result<Resumed, ErrorObject> {
         let id = self.parse_state(state).ok_or_else(unknown_state)?;
         let request = key.digest();
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         let entry =
             state.entries.get(&id).filter(|entry| entry.handler.is_same(&*key.handler)).ok_or_else(gone)?;
         if entry.request != request {
@@ -157,7 +150,7 @@ impl PendingInputs {
     /// the same request of the same client.
     pub(super) fn last_state(&self, key: &ParkKey) -> Option<String> {
         let (now, request) = (Instant::now(), key.digest());
-        let state = self.lock();
+        let state = lock(&self.state);
         let waiting = state.entries.iter().filter(|(_, entry)| {
             entry.expires > now && entry.request == request && entry.handler.is_same(&*key.handler)
         });
@@ -168,14 +161,14 @@ impl PendingInputs {
     pub(super) fn expire(&self) {
         let now = Instant::now();
         let late: Vec<_> =
-            self.lock().entries.extract_if(|_, entry| entry.expires + PARKED_GRACE < now).collect();
+            lock(&self.state).entries.extract_if(|_, entry| entry.expires + PARKED_GRACE < now).collect();
         // After the lock was released: dropping work runs code of the handler.
         drop(late);
     }
 
     /// Drops all requests, and keeps none from now on.
     pub(super) fn close(&self) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.closed = true;
         let all = std::mem::take(&mut state.entries);
         drop(state);
@@ -191,11 +184,6 @@ impl PendingInputs {
         let id = Uuid::try_parse(state.strip_prefix(&self.tag)?.strip_prefix('-')?).ok()?;
         // An id has several spellings; only one is given out.
         (self.state_text(id) == state).then_some(id)
-    }
-
-    /// Every change is one call, so a panic of another thread leaves the state whole.
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

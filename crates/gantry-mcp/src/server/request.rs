@@ -1,18 +1,13 @@
 //! The operation that a request asks for; the methods that both eras share are read alike.
 
-use super::{
-    connection::SettingChange,
-    handler::{Features, Handler},
-    request_channel::RequestOptions,
-};
-use crate::{
-    ErrorObject, Version,
-    client::ListKind,
-    envelope::{Id, Params},
-    error::{code, method_not_found},
-    exchange::{ForwardMethod, LogLevel},
-    raw,
-};
+use super::connection::SettingChange;
+use super::handler::{Features, Handler};
+use super::request_channel::RequestOptions;
+use crate::client::ListKind;
+use crate::envelope::{Id, Params};
+use crate::error::{code, method_not_found};
+use crate::exchange::{ForwardMethod, LogLevel};
+use crate::{ErrorObject, Version, raw};
 use gantry_core::CallRequest;
 use gantry_provider::client::TASKS_EXTENSION;
 use std::sync::Arc;
@@ -65,9 +60,6 @@ impl Operation {
     }
 
     /// Reads the operation of a request.
-    ///
-    /// # Errors
-    /// There is no such method here, or its params do not fit.
     pub(super) fn read(
         method: &str,
         params: &Params<'_>,

@@ -1,34 +1,24 @@
 //! The channel to the client of one request: notifications, and requests as the client's era takes them.
 
-use super::{
-    client_requests::ClientRequests,
-    connection::{Connection, SettingChange},
-    outgoing::{Delivery, Outgoing, OutgoingQueue},
+use super::client_requests::ClientRequests;
+use super::connection::{Connection, SettingChange};
+use super::outgoing::{Delivery, Outgoing, OutgoingQueue};
+use crate::exchange::{
+    BoxFuture, Capabilities, ClientChannel, ClientRequest, ClientRequestError, ClientResponse,
+    ClientResponses, LogLevel, ServerNotification,
 };
-use crate::{
-    Version,
-    exchange::{
-        BoxFuture, Capabilities, ClientChannel, ClientRequest, ClientRequestError, ClientResponse, LogLevel,
-        ServerNotification,
-    },
-    limits::{QUESTION_WAIT, QUESTIONS},
-    raw,
-};
+use crate::limits::{QUESTION_WAIT, QUESTIONS};
+use crate::{Version, lock, raw};
 use gantry_core::json::Object;
-use std::{
-    fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
-use tokio::{
-    sync::{Semaphore, oneshot},
-    time::timeout,
-};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard};
+use tokio::sync::{Semaphore, oneshot};
+use tokio::time::timeout;
 use uuid::Uuid;
 
 /// Tells a client of the older era that an elicitation by URL is complete.
 const ELICITATION_COMPLETE: &str = "notifications/elicitation/complete";
 
-/// The options of one request.
 #[derive(Debug, Default)]
 pub(super) struct RequestOptions {
     /// Its token for progress, as JSON text.
@@ -55,7 +45,6 @@ pub(super) enum ResponseMode {
     Single,
 }
 
-/// The channel to the client of one request.
 pub(super) struct RequestChannel {
     mode: ClientMode,
     /// `None` while a client of 2026-07-28 that was asked for input is away: notifications would come too late.
@@ -72,7 +61,6 @@ impl RequestChannel {
         Arc::new(Self { mode, options, asking, outgoing: OutgoingQueue::default() })
     }
 
-    /// The protocol version of the client.
     pub(super) fn version(&self) -> Version {
         match &self.mode {
             ClientMode::Legacy(connection, _) => connection.version,
@@ -102,7 +90,7 @@ impl RequestChannel {
     }
 
     fn options(&self) -> MutexGuard<'_, Option<RequestOptions>> {
-        self.options.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.options)
     }
 
     fn send_notification(&self, method: &str, params: &str) {
@@ -114,11 +102,7 @@ impl RequestChannel {
         }
     }
 
-    async fn send_requests(
-        &self,
-        pending: &ClientRequests,
-        requests: &[ClientRequest],
-    ) -> Result<Vec<ClientResponse>, ClientRequestError> {
+    async fn send_requests(&self, pending: &ClientRequests, requests: &[ClientRequest]) -> ClientResponses {
         let mut sent = Vec::with_capacity(requests.len());
         for request in requests {
             let (id, response) = pending.open().ok_or(ClientRequestError::Gone)?;
@@ -134,10 +118,7 @@ impl RequestChannel {
         Ok(responses)
     }
 
-    async fn require_input(
-        &self,
-        requests: Vec<ClientRequest>,
-    ) -> Result<Vec<ClientResponse>, ClientRequestError> {
+    async fn require_input(&self, requests: Vec<ClientRequest>) -> ClientResponses {
         let early = self.options().as_mut().and_then(|options| options.responses.take());
         if let Some(responses) = early.and_then(|early| matching_responses(&requests, &early)) {
             return Ok(responses);
@@ -150,10 +131,7 @@ impl RequestChannel {
         responses.await.map_err(|_dropped| ClientRequestError::Gone)
     }
 
-    async fn request_all(
-        &self,
-        requests: Vec<ClientRequest>,
-    ) -> Result<Vec<ClientResponse>, ClientRequestError> {
+    async fn request_all(&self, requests: Vec<ClientRequest>) -> ClientResponses {
         let Some(first) = requests.first() else { return Ok(Vec::new()) };
         let undeclared =
             |request: &&ClientRequest| !self.capabilities().can(&request.method, &request.params);
@@ -239,10 +217,7 @@ impl ClientChannel for RequestChannel {
         }
     }
 
-    fn ask(
-        &self,
-        questions: Vec<ClientRequest>,
-    ) -> BoxFuture<'_, Result<Vec<ClientResponse>, ClientRequestError>> {
+    fn ask(&self, questions: Vec<ClientRequest>) -> BoxFuture<'_, ClientResponses> {
         Box::pin(self.request_all(questions))
     }
 }
@@ -274,7 +249,6 @@ pub(super) fn matching_responses(requests: &[ClientRequest], responses: &str) ->
     requests.iter().map(response).collect()
 }
 
-/// The text of a notification.
 pub(super) fn notification(method: &str, params: &str) -> String {
     format!("{{\"jsonrpc\":\"2.0\",\"method\":{},\"params\":{params}}}", raw::quoted(method))
 }

@@ -1,25 +1,20 @@
 //! A request from its start to its response: its work, the messages that the client gets meanwhile, and the response.
 
-use super::{
-    Reply, Server,
-    handler::{ForwardRequest, Handler, Outcome},
-    outgoing::{Delivery, Outgoing},
-    pending_input::ParkKey,
-    request::{Operation, ResultKind},
-    request_channel::RequestChannel,
-};
-use crate::{
-    ErrorObject,
-    envelope::Id,
-    error::code,
-    exchange::{BoxFuture, RequestContext},
-};
+use super::handler::{ForwardRequest, Handler, Outcome};
+use super::outgoing::{Delivery, Outgoing};
+use super::pending_input::ParkKey;
+use super::request::{Operation, ResultKind};
+use super::request_channel::RequestChannel;
+use super::{Reply, Server};
+use crate::ErrorObject;
+use crate::envelope::Id;
+use crate::error::code;
+use crate::exchange::{BoxFuture, RequestContext};
 use futures_util::FutureExt as _;
-use std::{panic::AssertUnwindSafe, sync::Arc};
-use tokio_util::{
-    sync::{CancellationToken, DropGuard},
-    task::AbortOnDropHandle,
-};
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::task::AbortOnDropHandle;
 
 /// A request that is running, and what is needed to respond to it.
 pub(super) struct RequestTask {
@@ -31,7 +26,6 @@ pub(super) struct RequestTask {
     pub(super) park_key: Option<ParkKey>,
 }
 
-/// The next thing to send.
 pub(super) enum Next {
     /// A message before the response.
     Message(String, Delivery),
@@ -119,7 +113,6 @@ enum Work {
 }
 
 impl RunningRequest {
-    /// Starts an operation.
     pub(super) fn start(
         handler: Arc<dyn Handler>,
         operation: Operation,

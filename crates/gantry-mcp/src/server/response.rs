@@ -1,18 +1,14 @@
 //! Writes the responses of this server.
 
-use super::{
-    convert::{self, PROTOCOL_PREFIX},
-    handler::Features,
-    request::ResultKind,
-};
-use crate::{
-    ErrorObject, Version,
-    client::ListKind,
-    envelope::{Id, success},
-    exchange::{Capabilities, ClientRequest},
-    raw,
-};
-use std::{fmt::Write as _, sync::Arc};
+use super::convert::{self, PROTOCOL_PREFIX};
+use super::handler::Features;
+use super::request::ResultKind;
+use crate::client::ListKind;
+use crate::envelope::{Id, success};
+use crate::exchange::{Capabilities, ClientRequest};
+use crate::{ErrorObject, Version, raw};
+use std::fmt::Write as _;
+use std::sync::Arc;
 
 /// Clients that do not listen are not notified when a list changes, so they must not keep it.
 pub(super) const NO_TTL: &str = "0";
@@ -35,7 +31,6 @@ pub(super) struct ResponseContext<'a> {
 }
 
 impl ResponseWriter {
-    /// The response to `initialize`.
     pub(super) fn initialize(
         &self,
         id: &Id<'_>,

@@ -1,19 +1,14 @@
 //! The HTTP sessions of legacy clients: found by a random id, and only by the client that opened them.
 
-use super::{
-    connection::Connection,
-    event_log::{EventLogs, LogBudget},
-    handler::Handler,
-    notifications::NotificationFeed,
-};
-use std::{
-    collections::HashMap,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError, RwLock,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
-};
+use super::connection::Connection;
+use super::event_log::{EventLogs, LogBudget};
+use super::handler::Handler;
+use super::notifications::NotificationFeed;
+use crate::lock;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -24,7 +19,6 @@ const MAX_IDENTITY_SHARE: usize = 4;
 /// The pause after a search that did not make enough room: looking at all sessions takes a millisecond.
 const SEARCH_PAUSE_MS: u64 = 1000;
 
-/// All open sessions, bounded in number.
 pub(super) struct Sessions {
     // Invariant: never held across an await; readers hold it for one look-up.
     entries: RwLock<HashMap<Uuid, Arc<HttpSession>>>,
@@ -141,7 +135,6 @@ impl Sessions {
         self.next_search.store(self.now() + SEARCH_PAUSE_MS, Ordering::Relaxed);
     }
 
-    /// Removes every session.
     pub(super) fn take_all(&self) -> Vec<Arc<HttpSession>> {
         let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
         entries.drain().map(|(_, session)| session).collect()
@@ -177,7 +170,7 @@ impl HttpSession {
     }
 
     pub(super) fn feed(&self) -> MutexGuard<'_, Option<NotificationFeed>> {
-        self.feed.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.feed)
     }
 }
 

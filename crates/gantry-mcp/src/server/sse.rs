@@ -1,18 +1,15 @@
 //! MCP over HTTP+SSE (2024-11-05): one stream of events for all messages to the client, and a URL of its own for all
 //! messages from it.
 
-use super::{
-    Body, EventStream, Handler, Server,
-    body::{Source, message},
-    http::{empty, refuse, unknown_session},
-};
-use crate::{ErrorObject, limits::CONNECTIONS};
+use super::body::{Source, message};
+use super::http::{empty, refuse, unknown_session};
+use super::{Body, EventStream, Handler, Server};
+use crate::limits::CONNECTIONS;
+use crate::{ErrorObject, lock};
 use bytes::Bytes;
 use http::{Response, StatusCode};
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
@@ -31,13 +28,8 @@ struct SseConnection {
 impl SseConnections {
     fn find(&self, id: &str, handler: &dyn Handler) -> Option<mpsc::Sender<Vec<u8>>> {
         let id = Uuid::try_parse(id).ok()?;
-        let open = self.lock();
+        let open = lock(&self.open);
         open.get(&id).filter(|found| found.handler.is_same(handler)).map(|found| found.messages.clone())
-    }
-
-    /// Every change to the map is one call, so a panic of another thread leaves it whole.
-    fn lock(&self) -> MutexGuard<'_, HashMap<Uuid, SseConnection>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -52,7 +44,7 @@ impl Server {
         };
         let id = Uuid::new_v4();
         let connections = self.inner.sse_connections.clone();
-        connections.lock().insert(id, SseConnection { handler: Arc::clone(handler), messages });
+        lock(&connections.open).insert(id, SseConnection { handler: Arc::clone(handler), messages });
         let first = Bytes::from(format!("event: endpoint\ndata: {endpoint}?sessionId={}\n\n", id.simple()));
         EventStream::new(SseEvents { first: Some(first), outgoing, id, connections }).into_response()
     }
@@ -87,6 +79,6 @@ impl Source for SseEvents {
 
 impl Drop for SseEvents {
     fn drop(&mut self) {
-        self.connections.lock().remove(&self.id);
+        lock(&self.connections.open).remove(&self.id);
     }
 }

@@ -1,29 +1,23 @@
 //! MCP over a pair of byte streams: one message per line.
 
 use super::{Handler, Server};
-use crate::{
-    ErrorObject,
-    envelope::failure,
-    error::code,
-    limits::{LINE_BYTES, STDIO_ANSWERS_WAITING, STDIO_CLOSE_TIMEOUT},
-    lines::{self, Line, Lines},
-};
+use crate::ErrorObject;
+use crate::envelope::failure;
+use crate::error::code;
+use crate::limits::{LINE_BYTES, STDIO_ANSWERS_WAITING, STDIO_CLOSE_TIMEOUT};
+use crate::lines::{self, Line, Lines};
 use futures_util::stream::unfold;
-use std::{io, sync::Arc};
-use tokio::{
-    io::{AsyncRead, AsyncWrite},
-    sync::mpsc,
-    time::timeout,
-};
+use std::io;
+use std::sync::Arc;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 
 impl Server {
     /// Serves one connection until its input ends, then waits a little for requests that are still running.
     ///
     /// Dropping the future ends the connection at once; its session is still closed.
-    ///
-    /// # Errors
-    /// When the input cannot be read or the output cannot be written.
     pub async fn serve<R, W>(&self, handler: Arc<dyn Handler>, reader: R, writer: W) -> io::Result<()>
     where
         R: AsyncRead + Unpin + Send,

@@ -14,33 +14,25 @@ mod stdio;
 mod streams;
 
 use super::{Body, Change, ChangeNotice, Features, ForwardRequest, Handler, Options, Outcome, Server};
-use crate::{
-    ErrorObject, Version,
-    client::ListKind,
-    error::code,
-    exchange::{
-        BoxFuture, ClientChannel, ClientRequest, ForwardMethod, LogLevel, RequestContext, ServerNotification,
-    },
-    headers::HeaderParam,
-    raw,
+use crate::client::ListKind;
+use crate::error::code;
+use crate::exchange::{
+    BoxFuture, ClientChannel, ClientRequest, ForwardMethod, LogLevel, RequestContext, ServerNotification,
 };
+use crate::headers::HeaderParam;
+use crate::{ErrorObject, Version, raw};
 use bytes::Bytes;
 use futures_util::{FutureExt as _, Stream, StreamExt as _};
-use gantry_core::{CallRequest, json::write_string};
+use gantry_core::CallRequest;
+use gantry_core::json::write_string;
 use http::{HeaderMap, HeaderName, HeaderValue, Response};
-use std::{
-    any::Any,
-    io,
-    ops::Deref,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
-    },
-};
-use tokio::{
-    io::{AsyncRead, AsyncWrite},
-    sync::{Semaphore, broadcast, mpsc},
-};
+use std::any::Any;
+use std::io;
+use std::ops::Deref;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::{Semaphore, broadcast, mpsc};
 use tokio_util::sync::CancellationToken;
 
 const TOOLS: &str = r#"[{"name":"echo","inputSchema":{"type":"object","maxProperties":1.10}}]"#;

@@ -8,9 +8,6 @@ use gantry_egress::{OutboundRequest, Url};
 use http::header::{self, HeaderMap, HeaderValue};
 
 /// The request, without credentials.
-///
-/// # Errors
-/// An argument cannot be sent.
 pub(super) fn build(
     operation: &Operation,
     prepared: Prepared,
@@ -35,9 +32,6 @@ pub(super) fn build(
 }
 
 /// Adds a credential. It replaces arguments of the same name.
-///
-/// # Errors
-/// It cannot be sent.
 pub(crate) fn add_credential(
     request: &mut OutboundRequest,
     place: KeyPlace,

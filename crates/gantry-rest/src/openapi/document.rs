@@ -19,7 +19,6 @@ use yaml::Read;
 /// Bytes of text that take one step.
 const STEP_BYTES: usize = 64;
 
-/// The versions of OpenAPI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Version {
     /// Swagger 2.0.
@@ -154,7 +153,6 @@ impl Bundle {
         !self.is_exhausted()
     }
 
-    /// The root of the root document.
     pub(crate) fn root(&self) -> Option<NodeRef<'_>> {
         let value = self.documents.first()?.content.as_ref()?.as_ref().ok()?;
         Some(NodeRef { bundle: self, document: 0, value })
@@ -167,9 +165,6 @@ impl Bundle {
     }
 
     /// The target of a reference in a document.
-    ///
-    /// # Errors
-    /// The reference leads nowhere, or to where it must not.
     pub(crate) fn find(&self, document: usize, reference: &str) -> Result<NodeRef<'_>, String> {
         if !self.take_steps(reference.len()) {
             return Err("there are too many references".to_owned());

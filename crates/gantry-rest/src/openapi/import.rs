@@ -51,13 +51,11 @@ pub struct ImportOptions {
     /// Whether operations may be at another origin than the API itself (the document's first server).
     /// Credentials go with every request, so this is for documents that are trusted.
     pub other_origins: bool,
-    /// Characters that a name may have.
     pub name_chars: usize,
     /// Names that other tools have.
     pub taken: BTreeSet<String>,
 }
 
-/// An imported document.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Import {
     pub title: String,

@@ -84,7 +84,6 @@ impl fmt::Display for Method {
     }
 }
 
-/// One operation, ready to be a tool.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Operation {
     /// The tool's name, without that of the specification.
@@ -92,7 +91,6 @@ pub struct Operation {
     pub method: Method,
     /// The path as the document has it, with its templates.
     pub path: String,
-    /// The `operationId`.
     pub id: Option<String>,
     pub tags: Vec<String>,
     /// The summary.

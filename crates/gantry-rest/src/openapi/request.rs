@@ -13,13 +13,13 @@ pub(crate) mod path;
 #[cfg(test)]
 mod tests;
 
+use crate::Object;
 use crate::openapi::limits::ADDRESS_BYTES;
 use crate::openapi::operation::Operation;
 use body::Body;
 use parameters::{Pairs, Parameter, Place, TooLong, in_header};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-/// Headers that are never an argument.
 const NOT_ARGUMENTS: [&str; 18] = [
     // They say where a request goes and where it ends.
     "connection",
@@ -44,7 +44,6 @@ const NOT_ARGUMENTS: [&str; 18] = [
     "x-method-override",
 ];
 
-/// Whether an argument may set this header.
 pub(crate) fn may_be_argument(header: &str) -> bool {
     !NOT_ARGUMENTS.iter().any(|other| other.eq_ignore_ascii_case(header))
 }
@@ -66,7 +65,6 @@ pub struct Prepared {
     pub path: String,
     /// The query without its `?`; empty for none.
     pub query: String,
-    /// Names and values.
     pub headers: Vec<(String, String)>,
     /// The media type and the bytes.
     pub body: Option<(String, Vec<u8>)>,
@@ -74,16 +72,13 @@ pub struct Prepared {
 
 impl Operation {
     /// The request that these arguments, which the input schema has let pass, stand for.
-    ///
-    /// # Errors
-    /// Says which argument cannot be sent, and why.
-    pub fn prepare(&self, arguments: &Map<String, Value>) -> Result<Prepared, String> {
+    pub fn prepare(&self, arguments: &Object) -> Result<Prepared, String> {
         self.template.prepare(&self.path, arguments)
     }
 }
 
 impl Template {
-    fn prepare(&self, path: &str, arguments: &Map<String, Value>) -> Result<Prepared, String> {
+    fn prepare(&self, path: &str, arguments: &Object) -> Result<Prepared, String> {
         let (path, fixed) = path::write(path, &self.parameters, arguments)?;
         let query = self.query(&fixed, arguments)?;
         let length = path.len().saturating_add(query.len());
@@ -100,11 +95,7 @@ impl Template {
     }
 
     /// The pairs of the path's own query, then the parameters.
-    fn query(
-        &self,
-        fixed: &[path::FixedQueryPair],
-        arguments: &Map<String, Value>,
-    ) -> Result<String, String> {
+    fn query(&self, fixed: &[path::FixedQueryPair], arguments: &Object) -> Result<String, String> {
         let mut pairs = Pairs::encoded(ADDRESS_BYTES);
         let mut written: Vec<&str> = Vec::new();
         for (parameter, value) in self.given(Place::Query, arguments) {
@@ -124,7 +115,7 @@ impl Template {
         Ok(format!("{}{between}{}", fixed.join("&"), pairs.join()))
     }
 
-    fn headers(&self, arguments: &Map<String, Value>) -> Result<Vec<(String, String)>, String> {
+    fn headers(&self, arguments: &Object) -> Result<Vec<(String, String)>, String> {
         let mut headers = Vec::new();
         let mut bytes: usize = 0;
         for (parameter, value) in self.given(Place::Header, arguments) {
@@ -143,7 +134,7 @@ impl Template {
     fn given<'a>(
         &'a self,
         place: Place,
-        arguments: &'a Map<String, Value>,
+        arguments: &'a Object,
     ) -> impl Iterator<Item = (&'a Parameter, &'a Value)> {
         let there = self.parameters.iter().filter(move |parameter| parameter.place == place);
         there.filter_map(|parameter| {

@@ -19,11 +19,12 @@ pub(crate) use flatten::{Fields, fields, loose_fields};
 pub(crate) use keywords::is_scalar;
 pub(crate) use text::{collapse, without_comments};
 
+use crate::Object;
 use crate::openapi::document::NodeRef;
 use crate::openapi::limits::{INPUT_BYTES, INPUT_NODES, OUTPUT_BYTES, OUTPUT_NODES};
 use convert::SchemaContext;
 use gantry_core::schema::Schema;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 
 /// Which way a value goes. A `readOnly` property is not sent, a `writeOnly` one is not returned.
@@ -55,12 +56,9 @@ pub(crate) enum DetailLevel {
 }
 
 /// The schema of a tool, with all its details or, if that is too large, with two levels of them. `root` makes its root.
-///
-/// # Errors
-/// Says what is wrong with the document, or that the schema is too large.
 pub(crate) fn fit<'a>(
     direction: Direction,
-    root: impl Fn(&mut Converter<'a>) -> Result<Map<String, Value>, String>,
+    root: impl Fn(&mut Converter<'a>) -> Result<Object, String>,
 ) -> Result<Value, String> {
     for detail in [DetailLevel::Inline, DetailLevel::Definitions, DetailLevel::TwoLevels] {
         let mut converter = Converter::new(direction, detail);
@@ -109,16 +107,13 @@ impl<'a> Converter<'a> {
     }
 
     /// One schema, with references into `$defs`. Past the limits it is `{}`, and [`Self::complete`] gives nothing.
-    ///
-    /// # Errors
-    /// A reference leads nowhere.
-    pub(crate) fn schema(&mut self, node: NodeRef<'a>) -> Result<Map<String, Value>, String> {
+    pub(crate) fn schema(&mut self, node: NodeRef<'a>) -> Result<Object, String> {
         self.convert(node, SchemaContext::root(self.direction))
     }
 
     /// The schema of the tool, with the `$defs` that it needs; nothing if it is too large.
-    fn complete(&mut self, mut root: Map<String, Value>) -> Result<Option<Value>, String> {
-        let mut definitions = Map::new();
+    fn complete(&mut self, mut root: Object) -> Result<Option<Value>, String> {
+        let mut definitions = Object::new();
         // Converting a definition may add further ones.
         while let Some((name, node)) = self.definitions.get(definitions.len()).cloned() {
             definitions.insert(name, Value::Object(self.convert(node, SchemaContext::definition())?));

@@ -48,9 +48,6 @@ impl BodyTemplate {
     }
 
     /// Its texts, each with the name of the member that holds it.
-    ///
-    /// # Errors
-    /// A placeholder is malformed.
     pub(crate) fn texts(&self) -> Result<Vec<(&str, Text)>, String> {
         let mut all = Vec::new();
         collect("", &self.template, &mut all)?;
@@ -58,9 +55,6 @@ impl BodyTemplate {
     }
 
     /// The body for these arguments; none if it is one argument that is missing.
-    ///
-    /// # Errors
-    /// The value cannot be written as the type that it is sent as.
     pub(crate) fn fill(&self, arguments: &Arguments) -> Result<Option<FilledBody>, String> {
         let Some(value) = filled(&self.template, arguments)? else { return Ok(None) };
         let (kind, text) = match (self.media, value) {

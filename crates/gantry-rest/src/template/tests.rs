@@ -1,7 +1,7 @@
 //! Each rule of templates.
 
 use super::*;
-use serde_json::json;
+use serde_json::{Value, json};
 
 fn arguments(value: &Value) -> Arguments {
     value.as_object().unwrap().clone()

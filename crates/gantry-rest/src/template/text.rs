@@ -26,9 +26,6 @@ pub(crate) fn find<'a>(path: &str, arguments: &'a Arguments) -> Option<&'a Value
 
 impl Text {
     /// Parses a text.
-    ///
-    /// # Errors
-    /// A placeholder is malformed.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let mut parsed = Self::default();
         let mut rest = text;

@@ -14,7 +14,6 @@ const KEY_BYTES: usize = 20;
 pub(crate) struct UrlTemplate {
     /// Scheme, host and port, without a `/` at the end.
     origin: String,
-    /// The segments of the path.
     segments: Vec<Text>,
     /// The pairs of the query, with literals that are percent-encoded; without a value if there is no `=`.
     query: Vec<(Text, Option<Text>)>,
@@ -79,9 +78,6 @@ impl UrlTemplate {
     }
 
     /// The URL for these arguments.
-    ///
-    /// # Errors
-    /// An argument is missing, or cannot be a part of the path.
     pub(crate) fn fill(&self, arguments: &Arguments) -> Result<Url, String> {
         let mut address = self.origin.clone();
         for segment in &self.segments {

@@ -33,7 +33,7 @@ async fn rst_1_what_is_packed_counts_as_what_it_unpacks_to() {
     let details = failed(inline(Method::Get, server.url("/")), json!({})).await.error.details.unwrap();
     assert_eq!((&details["status"], &details["truncated"]), (&json!(500), &json!(true)));
     assert!(details.to_string().len() < 70_000);
-    let mode = Streaming { max_bytes: 1000, ..Streaming::unconfigured(StreamMode::Ndjson) };
+    let mode = Streaming { max_bytes: 1000.into(), ..Streaming::unconfigured(StreamMode::Ndjson) };
     let server = Server::saying(answer("200 OK", GZIP, &packed)).await;
     let tool = Inline { streaming: Some(mode), ..inline(Method::Get, server.url("/")) };
     let output = called(tool, json!({})).await;

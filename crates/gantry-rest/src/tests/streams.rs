@@ -14,8 +14,8 @@ fn streaming(mode: StreamMode) -> Option<Streaming> {
     limited(mode, 20_000, 1 << 22)
 }
 
-fn limited(mode: StreamMode, timeout: u64, max_bytes: usize) -> Option<Streaming> {
-    let timeout = Duration::from_millis(timeout);
+fn limited(mode: StreamMode, timeout: u64, max_bytes: u64) -> Option<Streaming> {
+    let (timeout, max_bytes) = (Duration::from_millis(timeout).into(), max_bytes.into());
     Some(Streaming { timeout, max_bytes, ..Streaming::unconfigured(mode) })
 }
 

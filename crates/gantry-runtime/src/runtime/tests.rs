@@ -125,7 +125,7 @@ fn answer(request: &Value, generation: u64, calls: &AtomicUsize) -> Option<Value
 fn settings(id: &str, address: &str) -> ServerSettings {
     let options = ServerOptions {
         protocol: Protocol::Legacy,
-        startup_timeout: Duration::from_secs(10),
+        startup_timeout: Duration::from_secs(10).into(),
         ..tcp(&[address])
     };
     ServerSettings { id: id.into(), options, disabled: None }

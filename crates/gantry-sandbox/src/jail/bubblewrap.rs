@@ -132,7 +132,6 @@ impl Arguments {
         self.words.extend(values.into_iter().map(|value| value.as_ref().to_owned()));
     }
 
-    /// What is in every jail.
     fn system(&mut self, helper: &Path) -> io::Result<()> {
         for path in SYSTEM {
             match fs::read_link(path) {

@@ -1,11 +1,9 @@
 //! Why a job was not run, or not to its end.
 
+use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::io;
 
-use serde::{Deserialize, Serialize};
-
-/// Why a job was not run, or not to its end.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum JailError {
     /// No jail can be built on this machine, so no program runs that needs one.

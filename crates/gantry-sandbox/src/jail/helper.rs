@@ -22,21 +22,19 @@ pub(super) mod rootfs;
 mod seccomp;
 mod userns;
 
-use std::fs::File;
-use std::io;
-use std::os::fd::{AsFd as _, OwnedFd};
-
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::Mode;
-use rustix::io::Errno;
-use rustix::process::{DumpableBehavior, Pid, PidfdFlags, Signal, WaitOptions, set_dumpable_behavior};
-use rustix::thread::CapabilitySet;
-
 use super::JailError;
 use super::error::{At as _, Step};
 use super::probe::Backend;
 use super::protocol::{self, JobSpec, Owner, Report};
 use crate::sys;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::Mode;
+use rustix::io::Errno;
+use rustix::process::{DumpableBehavior, Pid, PidfdFlags, Signal, WaitOptions, set_dumpable_behavior};
+use rustix::thread::CapabilitySet;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
 
 /// The name of the helper and the first process in a list of processes. `pkill gantry` must not end Gantry and its jobs
 /// together.

@@ -1,11 +1,10 @@
 //! What runs in the jail, within which limits, and what came of it.
 
+use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-
-use serde::{Deserialize, Serialize};
 
 /// Where the workspace is in the jail.
 pub const WORKSPACE: &str = "/workspace";

@@ -3,29 +3,24 @@
 //! One task per job does that, so that the job comes to its end in good order also when its caller has gone. The jail
 //! lives by the control socket: when that closes, every process in it dies.
 
-mod active;
 mod prepare;
 mod running;
-
-use std::net::TcpListener;
-use std::os::fd::OwnedFd;
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::Duration;
-
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::unix::pipe;
-use tokio::sync::oneshot;
-use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
 
 use super::probe::Backend;
 use super::workspace::Workspace;
 use super::{Captured, ExitReason, JailError, Job, JobOutput, Running};
-use active::ActiveJob;
-pub(super) use active::wait_idle;
 pub(super) use prepare::FILES_LIMIT;
 use running::{Pipes, RunningJob};
+use std::net::TcpListener;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::unix::pipe;
+use tokio::sync::{oneshot, watch};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
 
 /// How much longer than its own limit a job may live before Gantry ends it from outside.
 const WALL_RESERVE: Duration = Duration::from_secs(1);
@@ -183,5 +178,33 @@ async fn capture(stream: Option<impl AsyncRead + Unpin>, limit: usize) -> Captur
 async fn feed(stdin: OwnedFd, input: Arc<[u8]>) {
     if let Ok(mut pipe) = pipe::Sender::from_owned_fd(stdin) {
         pipe.write_all(&input).await.ok();
+    }
+}
+
+/// The jobs of this process, counted, so that it does not end before it has tidied up after the last of them.
+static COUNT: LazyLock<watch::Sender<usize>> = LazyLock::new(|| watch::Sender::new(0));
+
+/// A job, from before its first step until nothing is left of it.
+#[derive(Debug)]
+struct ActiveJob(());
+
+impl ActiveJob {
+    fn begin() -> Self {
+        COUNT.send_modify(|count| *count += 1);
+        Self(())
+    }
+}
+
+impl Drop for ActiveJob {
+    fn drop(&mut self) {
+        COUNT.send_modify(|count| *count = count.saturating_sub(1));
+    }
+}
+
+/// Waits until there is no job any more, for as long as one may take to die.
+pub(crate) async fn wait_idle() {
+    let mut count = COUNT.subscribe();
+    if timeout(END_LIMIT, count.wait_for(|count| *count == 0)).await.is_err() {
+        tracing::warn!("jobs are still ending; the next job removes their placeholders for protected paths");
     }
 }

@@ -5,12 +5,9 @@
 //! are the job, which may be larger than a message and is in a file in memory, the job's standard input, and the workspace
 //! and the store if it has them. The helper answers with [`Report`]s.
 
-use std::fs::File;
-use std::io::{self, BufReader, BufWriter, IoSlice, IoSliceMut, Seek as _};
-use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::time::Duration;
-
+use super::probe::Backend;
+use super::workspace::ProtectedMount;
+use super::{ExitReason, JailError, Job};
 use rustix::fs::MemfdFlags;
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{
@@ -19,10 +16,11 @@ use rustix::net::{
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-
-use super::probe::Backend;
-use super::workspace::ProtectedMount;
-use super::{ExitReason, JailError, Job};
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, IoSlice, IoSliceMut, Seek as _};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 /// Limit: bytes of one message; a report of a failure holds a path.
 const MESSAGE_LIMIT: usize = 64 << 10;

@@ -90,9 +90,6 @@ pub struct Workspace(std::convert::Infallible);
 #[cfg(not(target_os = "linux"))]
 impl Workspace {
     /// Opens a workspace.
-    ///
-    /// # Errors
-    /// Always.
     pub fn open(workspace: &std::path::Path, _protected: ProtectedPaths) -> Result<Self, super::JailError> {
         let what = format!("the workspace {}", workspace.display());
         let reason = "only Linux has what it takes to confine programs".to_owned();

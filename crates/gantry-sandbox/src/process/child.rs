@@ -1,5 +1,9 @@
 //! A started program as Gantry holds it: its pipes, its end, and the control socket that keeps it alive.
 
+use super::guard::{self, FAILED, GUARD_ARG, PROCESS_NAME, SIGNAL_BASE, STARTED, TERMINATE, VARIABLE_PREFIX};
+use super::reaper::KILL_LIMIT;
+use crate::{Error, Spec, sys};
+use rustix::process::{Pid, Signal, kill_process_group};
 use std::fmt;
 use std::io;
 use std::os::fd::AsRawFd as _;
@@ -9,16 +13,10 @@ use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
-
-use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::time::{Instant, timeout, timeout_at};
-
-use super::guard::{self, FAILED, GUARD_ARG, PROCESS_NAME, SIGNAL_BASE, STARTED, TERMINATE, VARIABLE_PREFIX};
-use super::reaper::KILL_LIMIT;
-use crate::{Error, Spec, sys};
 
 const START_LIMIT: Duration = Duration::from_secs(10);
 
@@ -162,9 +160,6 @@ impl Child {
     /// Waits until the program has ended and all its descendants are gone.
     ///
     /// Cancel-safety: may be given up and called again.
-    ///
-    /// # Errors
-    /// The system does not tell.
     pub async fn wait(&mut self) -> Result<Exit, Error> {
         if let Some(exit) = self.exit {
             return Ok(exit);

@@ -5,7 +5,6 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Why a program did not start, or does not end.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(

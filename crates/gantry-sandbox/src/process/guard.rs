@@ -3,6 +3,11 @@
 //! Invariant: a guard has one thread, no runtime and no descriptor of the program's pipes, so that it costs next to
 //! nothing, its child's death signal works (it is bound to the thread that forked), and the end of a pipe is seen.
 
+use super::reaper;
+use crate::sys::{self, Signals};
+use rustix::event::PollFlags;
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitStatus, getpid, getppid, kill_process_group};
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::AsFd as _;
@@ -11,13 +16,6 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, ExitCode};
 use std::sync::atomic::{AtomicBool, Ordering};
-
-use rustix::event::PollFlags;
-use rustix::io::Errno;
-use rustix::process::{Pid, Signal, WaitStatus, getpid, getppid, kill_process_group};
-
-use super::reaper;
-use crate::sys::{self, Signals};
 
 /// The first argument that makes a program a guard.
 pub(super) const GUARD_ARG: &str = "__guard";

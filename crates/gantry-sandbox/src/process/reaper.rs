@@ -3,12 +3,11 @@
 //! The guard is a subreaper, so a process that loses its parent becomes its child. Killing children until none are left
 //! therefore reaches every descendant, one level after the other.
 
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, wait};
 use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
-
-use rustix::io::Errno;
-use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, wait};
 
 /// How long killing may take; processes that are left then cannot be killed by the guard.
 pub(super) const KILL_LIMIT: Duration = Duration::from_secs(5);
@@ -24,7 +23,6 @@ pub(super) struct Reaped {
     pub(super) is_empty: bool,
 }
 
-/// Reaps the dead children.
 pub(super) fn reap(main: Pid) -> rustix::io::Result<Reaped> {
     let mut reaped = Reaped { main: None, is_empty: false };
     loop {

@@ -1,5 +1,7 @@
 //! A program to start, and the checks that can be made before.
 
+use crate::Error;
+use rustix::fs::{Access, access};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -8,16 +10,11 @@ use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-use rustix::fs::{Access, access};
 use tokio::sync::Semaphore;
-
-use crate::Error;
 
 /// Limit: starts of one specification at once. A start that hangs in the kernel keeps a thread.
 const STARTS: usize = 4;
 
-/// A program to start.
 #[derive(Clone)]
 pub struct Spec {
     /// A name to look up on the PATH in `env`, or a path; a relative path starts at `cwd`.

@@ -1,5 +1,9 @@
 //! The system calls of the jail that rustix does not wrap, or not as safe ones.
 
+use super::{FIRST_EXTRA, done, set_signal_mask};
+use rustix::mount::MountAttrFlags;
+use rustix::process::{Pid, Signal};
+use rustix::thread::UnshareFlags;
 use std::ffi::{CStr, OsStr};
 use std::io;
 use std::mem::size_of;
@@ -9,12 +13,6 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::time::Duration;
-
-use rustix::mount::MountAttrFlags;
-use rustix::process::{Pid, Signal};
-use rustix::thread::UnshareFlags;
-
-use super::{FIRST_EXTRA, done, set_signal_mask};
 
 /// The last number of a signal.
 const LAST_SIGNAL: i32 = 64;

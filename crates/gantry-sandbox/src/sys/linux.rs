@@ -1,14 +1,12 @@
 //! What Linux offers beyond POSIX.
 
+use super::{FIRST_EXTRA, ignore_interrupt};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Signal, getpid, set_child_subreaper, set_parent_process_death_signal};
 use std::ffi::CString;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
-
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::process::{Signal, getpid, set_child_subreaper, set_parent_process_death_signal};
-
-use super::{FIRST_EXTRA, ignore_interrupt};
 
 /// The event of a socket whose other end is closed for writing.
 pub(crate) const END_OF_INPUT: PollFlags = PollFlags::RDHUP;

@@ -1,12 +1,10 @@
 //! Systems other than Linux: orphans are not caught, and the guard polls for ended processes.
 
-use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
-
+use super::ignore_interrupt;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
-
-use super::ignore_interrupt;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 
 /// The event of a socket whose other end is closed.
 pub(crate) const END_OF_INPUT: PollFlags = PollFlags::HUP;

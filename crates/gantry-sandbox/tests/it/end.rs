@@ -1,12 +1,10 @@
 //! However a program ends, nothing of it is left: not even a daemon that has gone its own way.
 
+use crate::world::{DAEMON, LONG, PROBE, World, all_processes, eventually, kill, this_process};
+use gantry_sandbox::{Exit, spawn};
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Duration;
-
-use gantry_sandbox::{Exit, spawn};
-
-use crate::world::{DAEMON, LONG, PROBE, World, all_processes, eventually, kill, this_process};
 
 /// A program with a daemon and an ordinary child, that ends when its input does.
 fn with_daemon() -> String {

@@ -1,15 +1,13 @@
 //! What a program is given, and why one does not start.
 
+use crate::world::{PROBE, World};
+use gantry_sandbox::{Error, Exit, Spec, spawn};
 use std::error::Error as _;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 use std::time::Duration;
-
-use gantry_sandbox::{Error, Exit, Spec, spawn};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-
-use crate::world::{PROBE, World};
 
 /// Runs a program to its end and returns what it wrote.
 async fn output(spec: &Spec) -> (Exit, String, String) {

@@ -1,10 +1,9 @@
 //! The processes of one test, found by a variable that all of them inherit.
 
-use std::fs;
-use std::time::Duration;
-
 use gantry_sandbox::{Child, Spec};
 use rustix::process::{Pid, Signal, kill_process};
+use std::fs;
+use std::time::Duration;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::time::{Instant, sleep};
 

@@ -1,6 +1,7 @@
 //! `sandbox-probe jail WORKSPACE SCRIPT [hidden|read_only|folder PATH | wall SECONDS | memory MIB | written MIB]...`: runs a shell script in a
 //! jail, as Gantry would.
 
+use gantry_sandbox::jail::{Access, ExitReason, Job, Limits, ProtectedPaths, Sandbox, Workspace};
 use std::error::Error;
 use std::ffi::OsString;
 use std::io::{self, Write as _};
@@ -8,8 +9,6 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
-
-use gantry_sandbox::jail::{Access, ExitReason, Job, Limits, ProtectedPaths, Sandbox, Workspace};
 
 /// The exit code if the script was not run, or not to its end.
 const FAILED: u8 = 101;

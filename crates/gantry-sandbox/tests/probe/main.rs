@@ -5,7 +5,6 @@ mod jail;
 
 use std::io::{self, Write as _};
 use std::process::ExitCode;
-
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 
 fn main() -> ExitCode {

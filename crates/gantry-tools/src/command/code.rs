@@ -13,7 +13,6 @@ use std::time::Duration;
 const INSTRUCTIONS: &str = "Programs run in a sandbox: the workspace is /workspace and their working folder, what they \
 write there stays, and everything else is gone with the run. They see nothing else of this machine.";
 
-/// The tool that runs code, with this runner.
 #[must_use]
 pub fn code_tools(runner: Arc<CommandRunner>) -> ToolBox {
     ToolBox::new()
@@ -22,7 +21,6 @@ pub fn code_tools(runner: Arc<CommandRunner>) -> ToolBox {
         .unavailable_if(CommandRunner::unavailable_reason)
 }
 
-/// The tool.
 #[derive(Debug)]
 struct RunCode(Arc<CommandRunner>);
 
@@ -77,13 +75,13 @@ impl Tool for RunCode {
         Some(network.to_owned())
     }
 
-    async fn run(&self, call: PermittedCall<Args>) -> Result<ProgramResult, CallFailure> {
+    async fn run(&self, call: PermittedCall<Args>) -> Result<ProgramResult> {
         run_program(&self.0, self.command(call.args)?, Self::NAME).await
     }
 }
 
 impl RunCode {
-    fn command(&self, args: Args) -> Result<CommandSpec, CallFailure> {
+    fn command(&self, args: Args) -> Result<CommandSpec> {
         for name in args.env.keys() {
             check_variable(name)?;
         }
@@ -117,7 +115,7 @@ const PYTHON: [(&str, &str); 3] =
     [("PYTHONPATH", WORKSPACE), ("PYTHONDONTWRITEBYTECODE", "1"), ("PYTHONUNBUFFERED", "1")];
 
 /// Variables that change which code a program runs before it does what it was asked to, or where it finds its own.
-fn check_variable(name: &str) -> Result<(), CallFailure> {
+fn check_variable(name: &str) -> Result<()> {
     const REFUSED: [&str; 10] = [
         "PATH",
         "HOME",

@@ -5,8 +5,8 @@
 //! egress proxy, which looks at every address.
 
 use crate::command::toolchains::Toolchains;
-use crate::failure;
-use crate::options::{CodeOptions, ResourceLimits};
+use crate::failure::{self, Result};
+use crate::options::{BuildLimits, CodeOptions};
 use crate::workspace::ProtectedPaths;
 use crate::workspace::definitions::is_lock;
 use gantry_core::{CallFailure, EffectState, ErrorCode, ToolError};
@@ -44,18 +44,15 @@ pub(crate) enum LimitKind {
     Builds,
 }
 
-/// One program to run.
 #[derive(Debug, Clone)]
 pub(crate) struct CommandSpec {
     /// A name, or a path in the jail.
     pub(crate) program: String,
-    /// Its arguments.
     pub(crate) args: Vec<String>,
     /// Variables besides those that every job has.
     pub(crate) env: BTreeMap<String, String>,
     /// Where it starts, relative to the workspace; empty is the workspace itself.
     pub(crate) folder: PathBuf,
-    /// Its standard input.
     pub(crate) input: Vec<u8>,
     /// What it may do with the workspace.
     pub(crate) access: Access,
@@ -102,19 +99,16 @@ impl CommandSpec {
         }
     }
 
-    /// The same with these arguments.
     pub(crate) fn args<T: Into<String>>(mut self, args: impl IntoIterator<Item = T>) -> Self {
         self.args.extend(args.into_iter().map(Into::into));
         self
     }
 
-    /// The same with these variables.
     pub(crate) fn env<'a>(mut self, variables: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         self.env.extend(variables.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())));
         self
     }
 
-    /// The program and its arguments.
     pub(crate) fn command_line(&self) -> Vec<String> {
         [&self.program].into_iter().chain(&self.args).cloned().collect()
     }
@@ -139,7 +133,6 @@ pub struct CommandRunner {
     pub(crate) options: CodeOptions,
     /// What there is besides the system's own programs.
     pub(crate) toolchains: Toolchains,
-    /// For the jobs that run.
     slots: Semaphore,
 }
 
@@ -198,7 +191,7 @@ impl CommandRunner {
     ///
     /// # Errors
     /// It was not started, or the jail broke. A limit or a failure of the program is no error here.
-    pub(crate) async fn run(&self, command: CommandSpec) -> Result<JobOutput, CallFailure> {
+    pub(crate) async fn run(&self, command: CommandSpec) -> Result<JobOutput> {
         let sandbox = Sandbox::find().map_err(|unavailable| failure::failed(unavailable.to_string()))?;
         let workspace = self.jail_workspace.as_ref().map_err(|error| failure::failed(error.clone()))?;
         let rules = command.network.as_ref().map(|access| self.rules(access)).transpose()?;
@@ -215,8 +208,7 @@ impl CommandRunner {
         Ok(ran)
     }
 
-    async fn job(&self, command: CommandSpec) -> Result<Job, CallFailure> {
-        let (ResourceLimits { memory_mb, cpu_seconds, processes, disk_mb }, _) = self.limits(command.limits);
+    async fn job(&self, command: CommandSpec) -> Result<Job> {
         let store = command.packages.then(|| self.store.clone());
         if let Some(store) = store.clone() {
             let made = tokio::fs::create_dir_all(&store).await;
@@ -245,23 +237,24 @@ impl CommandRunner {
             toolchains: self.toolchains.mounts.clone(),
             store,
             files: command.files,
-            limits: Limits {
-                wall: command.wall,
-                cpu: Duration::from_secs(cpu_seconds),
-                memory: memory_mb.saturating_mul(MIB),
-                processes,
-                written: disk_mb.saturating_mul(MIB),
-                output: command.output,
-            },
+            limits: Limits { output: command.output, ..self.limits(command.limits, command.wall).0 },
         })
     }
 
     /// The limits of a program, and the key of the configuration that they are under.
-    fn limits(&self, kind: LimitKind) -> (ResourceLimits, &'static str) {
-        match kind {
-            LimitKind::Code => (self.options.limits(), "code"),
-            LimitKind::Builds => (self.options.builds.limits(), "code.builds"),
-        }
+    fn limits(&self, kind: LimitKind, wall: Duration) -> (Limits, &'static str) {
+        let CodeOptions { memory_mb, cpu_seconds, processes, disk_mb, builds, .. } = &self.options;
+        let (memory, cpu, processes, written, keys) = match kind {
+            LimitKind::Code => {
+                (memory_mb.get(), cpu_seconds.get(), (*processes).into(), disk_mb.get(), "code")
+            }
+            LimitKind::Builds => {
+                let BuildLimits { memory_mb, cpu_seconds, processes, disk_mb } = *builds;
+                (memory_mb.get(), cpu_seconds.get(), processes.into(), disk_mb.get(), "code.builds")
+            }
+        };
+        let (memory, written) = (memory.saturating_mul(MIB), written.saturating_mul(MIB));
+        (Limits { wall, cpu: Duration::from_secs(cpu), memory, processes, written, output: 0 }, keys)
     }
 
     /// How a run that a limit ended is reported; none if it ended otherwise. `task` and `wall` are its name and its time
@@ -273,7 +266,7 @@ impl CommandRunner {
         wall: Duration,
         kind: LimitKind,
     ) -> Option<CallFailure> {
-        let (limits, keys) = self.limits(kind);
+        let (limits, keys) = self.limits(kind, wall);
         let (code, what) = match ran.end {
             ExitReason::Exited(_) | ExitReason::Signalled(_) => return None,
             ExitReason::WallLimit => {
@@ -281,15 +274,15 @@ impl CommandRunner {
             }
             ExitReason::CpuLimit => (
                 ErrorCode::Timeout,
-                format!("used more than {} s of processor time ({keys}.cpuSeconds)", limits.cpu_seconds),
+                format!("used more than {} s of processor time ({keys}.cpuSeconds)", limits.cpu.as_secs()),
             ),
             ExitReason::MemoryLimit => (
                 ErrorCode::ExecutionError,
-                format!("used more than {} MiB of memory ({keys}.memoryMb)", limits.memory_mb),
+                format!("used more than {} MiB of memory ({keys}.memoryMb)", limits.memory / MIB),
             ),
             ExitReason::WriteLimit => (
                 ErrorCode::ExecutionError,
-                format!("wrote more than {} MiB to disk ({keys}.diskMb)", limits.disk_mb),
+                format!("wrote more than {} MiB to disk ({keys}.diskMb)", limits.written / MIB),
             ),
         };
         let message =
@@ -305,7 +298,7 @@ impl CommandRunner {
     }
 
     /// What a job with a network may reach.
-    fn rules(&self, access: &NetworkAccess) -> Result<Rules, CallFailure> {
+    fn rules(&self, access: &NetworkAccess) -> Result<Rules> {
         let mut rules = Rules { private: self.private.clone(), ..Rules::default() };
         let patterns =
             access.hosts.as_ref().map(|hosts| hosts.iter().map(|host| HostPattern::parse(host)).collect());
@@ -320,7 +313,7 @@ impl CommandRunner {
 }
 
 /// Serves the only partner that a job with a network has, until what is returned is dropped.
-fn serve(rules: Rules, listener: std::net::TcpListener) -> Result<DropGuard, CallFailure> {
+fn serve(rules: Rules, listener: std::net::TcpListener) -> Result<DropGuard> {
     let listener = TcpListener::from_std(listener).map_err(|error| {
         let message = format!("the proxy of the sandbox cannot be served, so the job was ended: {error}");
         failure::effect_unknown(message)
@@ -364,7 +357,6 @@ pub(crate) fn exit_code(end: ExitReason) -> i32 {
 const SIGNAL_BASE: i32 = 128;
 const KILLED: i32 = 9;
 
-/// Whole milliseconds.
 pub(crate) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

@@ -20,7 +20,6 @@ pub fn shell_tools(runner: Arc<CommandRunner>, policy: ShellPolicy) -> ToolBox {
     ToolBox::new().with(ShellExec { runner, policy }).unavailable_if(CommandRunner::unavailable_reason)
 }
 
-/// The tool.
 #[derive(Debug)]
 struct ShellExec {
     runner: Arc<CommandRunner>,
@@ -62,11 +61,11 @@ impl Tool for ShellExec {
         Some(format!("Allowed commands: {}.", self.policy.allowed_commands.join(", ")))
     }
 
-    async fn run(&self, call: PermittedCall<Args>) -> Result<ProgramResult, CallFailure> {
+    async fn run(&self, call: PermittedCall<Args>) -> Result<ProgramResult> {
         let args = call.args;
         let program = self.allowed_program(&args.command)?;
         let asked = time_limit(args.timeout, MAX_TIMEOUT)?;
-        let wall = self.policy.timeout.map_or(asked, |limit| limit.min(asked));
+        let wall = self.policy.timeout.some().map_or(asked, |limit| limit.min(asked));
         let mut command = CommandSpec::new(program.to_string_lossy(), LimitKind::Code, wall).args(args.args);
         command.folder = args.cwd.into();
         command.input = args.stdin.into_bytes();
@@ -76,7 +75,7 @@ impl Tool for ShellExec {
 
 impl ShellExec {
     /// The program that a command names, if it is on the list.
-    fn allowed_program(&self, command: &str) -> Result<PathBuf, CallFailure> {
+    fn allowed_program(&self, command: &str) -> Result<PathBuf> {
         let allowed = &self.policy.allowed_commands;
         let find = |command: &str| self.runner.program(command);
         let why = match find(command) {

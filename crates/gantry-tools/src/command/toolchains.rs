@@ -68,7 +68,6 @@ impl Toolchains {
         self.folders.iter().map(PathBuf::as_path).chain(SYSTEM_BINS.iter().map(Path::new))
     }
 
-    /// The same as a PATH.
     pub(crate) fn path(&self) -> OsString {
         let folders: Vec<&OsStr> = self.folders().map(Path::as_os_str).collect();
         folders.join(OsStr::new(":"))
@@ -83,7 +82,6 @@ impl Toolchains {
 /// One search for toolchains: what it goes by, so that tests can say it.
 #[derive(Debug)]
 struct Search {
-    /// The environment.
     vars: BTreeMap<OsString, OsString>,
     /// With links resolved.
     excluded: Vec<PathBuf>,

@@ -1,9 +1,8 @@
 //! What kind of project a folder holds.
 
 use super::project_dir::{ProjectDir, has_extension};
-use crate::failure;
+use crate::failure::{self, Result};
 use crate::text::display_text;
-use gantry_core::CallFailure;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -49,7 +48,7 @@ impl Ecosystem {
     }
 
     /// What a folder holds, or what was chosen of it.
-    pub(super) fn detect(project: &ProjectDir, chosen: Option<Self>) -> Result<Self, CallFailure> {
+    pub(super) fn detect(project: &ProjectDir, chosen: Option<Self>) -> Result<Self> {
         if let Some(file) = &project.file {
             let file = display_text(file);
             return Err(failure::invalid(format!("{file} is a file; name the folder of a project")));

@@ -16,12 +16,9 @@ use gantry_sandbox::jail::JobOutput;
 use snapshot::{BOUNDS, Snapshot};
 use std::time::Duration;
 
-/// How long a formatter may take.
 const WALL: Duration = Duration::from_mins(2);
-/// Paths in a result.
 const PATHS: usize = 1000;
 
-/// The tool.
 #[derive(Debug)]
 pub(super) struct FormatCode(pub(super) Arc<DevContext>);
 
@@ -73,7 +70,7 @@ impl Tool for FormatCode {
     type Args = Args;
     type Output = Output;
 
-    async fn run(&self, call: PermittedCall<Args>) -> Result<Output, CallFailure> {
+    async fn run(&self, call: PermittedCall<Args>) -> Result<Output> {
         let Self(context) = self;
         let Args { path, ecosystem, check } = call.args;
         let choose = move |context: &DevContext, project: ProjectDir| {
@@ -136,7 +133,7 @@ pub(super) fn commands_of(
     project: &ProjectDir,
     chosen: Option<Ecosystem>,
     toolchains: &crate::command::toolchains::Toolchains,
-) -> Result<[String; 2], CallFailure> {
+) -> Result<[String; 2]> {
     let command = |check| {
         let formatter = Formatter::choose(project, chosen, toolchains, check)?;
         Ok(formatter.run.command_line().join(" "))

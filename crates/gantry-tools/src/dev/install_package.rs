@@ -23,7 +23,6 @@ use std::time::Duration;
 /// How long an installation may take, with all its steps.
 const WALL: Duration = Duration::from_mins(15);
 
-/// The tool.
 #[derive(Debug)]
 pub(super) struct InstallPackage(pub(super) Arc<DevContext>);
 
@@ -71,7 +70,7 @@ impl Tool for InstallPackage {
     type Args = Args;
     type Output = Output;
 
-    async fn preflight(&self, args: Args) -> Result<Preflight, CallFailure> {
+    async fn preflight(&self, args: Args) -> Result<Preflight> {
         let path = args.path.clone();
         let look = move |context: &DevContext, project: ProjectDir| {
             let plan = InstallPlan::make(&project, &args, &context.runner.options.registries)?;
@@ -84,7 +83,7 @@ impl Tool for InstallPackage {
     }
 
     /// Installs if everything is as it was when the call was judged.
-    async fn run(&self, call: PermittedCall<Args>) -> Result<Output, CallFailure> {
+    async fn run(&self, call: PermittedCall<Args>) -> Result<Output> {
         let precondition = call.precondition().map(str::to_owned);
         let (Self(context), args) = (self, call.args);
         let path = args.path.clone();
@@ -153,11 +152,7 @@ fn question(args: &Args, plan: &InstallPlan, folder: &str) -> String {
 impl InstallPackage {
     /// Runs the steps of a plan until one fails: the last one that was run, and how it ended, with the time that all of
     /// them took.
-    async fn run_steps(
-        &self,
-        steps: &[CommandSpec],
-        folder: &Path,
-    ) -> Result<(CommandSpec, JobOutput), CallFailure> {
+    async fn run_steps(&self, steps: &[CommandSpec], folder: &Path) -> Result<(CommandSpec, JobOutput)> {
         let mut last: Option<(CommandSpec, JobOutput)> = None;
         for step in steps {
             let before = last.as_ref().map_or(Duration::ZERO, |(_, ran)| ran.duration);
@@ -190,6 +185,6 @@ pub(super) fn steps_of(
     project: &ProjectDir,
     args: &Args,
     registries: &crate::options::Registries,
-) -> Result<Vec<CommandSpec>, CallFailure> {
+) -> Result<Vec<CommandSpec>> {
     Ok(InstallPlan::make(project, args, registries)?.steps)
 }

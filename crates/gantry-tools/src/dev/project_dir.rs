@@ -3,14 +3,14 @@
 //! Links that stay in the workspace are followed, because the programs of the project follow them too.
 
 use crate::command::runner::in_jail;
-use crate::failure;
+use crate::failure::{self, Result};
 use crate::text::display_text;
 use crate::workspace::entry::Kind;
 use crate::workspace::path::RelPath;
 use crate::workspace::reader::WorkspaceReader;
 use crate::workspace::root::WorkspaceRoot;
+use gantry_core::ErrorCode;
 use gantry_core::digest::Digest;
-use gantry_core::{CallFailure, ErrorCode};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -30,7 +30,7 @@ pub(super) struct ProjectDir {
 }
 
 impl ProjectDir {
-    pub(super) fn open(root: &WorkspaceRoot, path: &str) -> Result<Self, CallFailure> {
+    pub(super) fn open(root: &WorkspaceRoot, path: &str) -> Result<Self> {
         let reader = root.reader()?;
         let path = RelPath::parse(path)?;
         let (real, kind) = reader.resolve(&path)?;
@@ -49,7 +49,6 @@ impl ProjectDir {
         }
     }
 
-    /// The folder as messages have it.
     pub(super) fn shown(&self) -> String {
         if self.folder.as_os_str().is_empty() {
             return "the workspace".to_owned();
@@ -63,7 +62,7 @@ impl ProjectDir {
     }
 
     /// Where a path relative to the workspace leads, and what is there.
-    fn resolve(&self, path: &Path) -> Result<(PathBuf, Kind), CallFailure> {
+    fn resolve(&self, path: &Path) -> Result<(PathBuf, Kind)> {
         let text = path.to_str().ok_or_else(|| failure::invalid_path("the path is not UTF-8"))?;
         self.reader.resolve(&RelPath::parse(if text.is_empty() { "." } else { text })?)
     }
@@ -92,7 +91,7 @@ impl ProjectDir {
 
     /// The digest of a file in the folder; none if there is no such file. One that is too large, is no plain file or
     /// lies elsewhere is an error: it is there for others, and what it says is not known.
-    pub(super) fn digest(&self, name: &str) -> Result<Option<Digest>, CallFailure> {
+    pub(super) fn digest(&self, name: &str) -> Result<Option<Digest>> {
         let path = self.folder.join(name);
         let digest = match self.resolve(&path) {
             Ok((real, _)) => self.reader.digest(&real, MANIFEST_BYTES).ok(),

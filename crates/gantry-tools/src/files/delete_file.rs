@@ -32,7 +32,6 @@ pub(super) const NAMED: usize = 10_000;
 /// Directories within directories that are deleted; each keeps a handle open.
 pub(super) const DEPTH: usize = 128;
 
-/// The tool.
 #[derive(Debug)]
 pub(super) struct DeleteFile;
 
@@ -66,7 +65,7 @@ impl FileTool for DeleteFile {
     type Args = Args;
     type Output = Output;
 
-    fn preflight(root: &WorkspaceRoot, args: &Args) -> Result<Preflight, CallFailure> {
+    fn preflight(root: &WorkspaceRoot, args: &Args) -> Result<Preflight> {
         let (entry, path) = find_entry(root, args)?;
         let (stat, shown) = (entry.existing()?, &entry.shown);
         let stop = CancellationToken::new();
@@ -88,7 +87,7 @@ impl FileTool for DeleteFile {
         Ok(verdict(Some(ask), unchanged(&fingerprint)))
     }
 
-    fn run(root: &WorkspaceRoot, call: &PermittedCall<Args>) -> Result<Output, CallFailure> {
+    fn run(root: &WorkspaceRoot, call: &PermittedCall<Args>) -> Result<Output> {
         let (args, stop, judged) = (&call.args, call.cancel(), call.judged()?);
         let (entry, path) = find_entry(root, args)?;
         let mut survey = Walk::new(&entry, args, stop);
@@ -109,7 +108,7 @@ impl FileTool for DeleteFile {
 }
 
 /// What a call is to delete, and its path as results have it.
-fn find_entry(root: &WorkspaceRoot, args: &Args) -> Result<(Entry, String), CallFailure> {
+fn find_entry(root: &WorkspaceRoot, args: &Args) -> Result<(Entry, String)> {
     // A slash at the end says that it is a directory, which is known.
     let path = RelPath::parse(args.path.trim_end_matches('/'))?;
     let entry = root.resolve(&path, Links::Keep)?;
@@ -147,7 +146,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Looks at what is there, and refuses what may not be deleted. The fingerprint tells it from everything else.
-    fn survey(&mut self, path: &str) -> Result<String, CallFailure> {
+    fn survey(&mut self, path: &str) -> Result<String> {
         self.walk_entry(self.entry.at()?, path, 0)?;
         if Kind::of(self.entry.existing()?) == Kind::Directory {
             return Ok(Digest::from_bytes(self.hasher.clone().finalize().into()).to_string());
@@ -157,7 +156,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Everything in an opened directory.
-    fn walk_directory(&mut self, dir: &OwnedFd, path: &str, depth: usize) -> Result<(), CallFailure> {
+    fn walk_directory(&mut self, dir: &OwnedFd, path: &str, depth: usize) -> Result<()> {
         let shown = &self.entry.shown;
         let listing = |error| failure::os_error("listing", &display_text(path), error);
         if depth > DEPTH {
@@ -189,12 +188,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    fn walk_entry(
-        &mut self,
-        (dir, name): (&OwnedFd, &OsStr),
-        path: &str,
-        depth: usize,
-    ) -> Result<(), CallFailure> {
+    fn walk_entry(&mut self, (dir, name): (&OwnedFd, &OsStr), path: &str, depth: usize) -> Result<()> {
         let deleting = |error| failure::os_error("deleting", &display_text(path), error);
         let stat = stat_at(dir, name).map_err(deleting)?.ok_or_else(|| deleting(Errno::NOENT))?;
         if is_git(name) {
@@ -237,7 +231,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    fn note_seen(&mut self, name: &OsStr, stat: &Stat, depth: usize) -> Result<(), CallFailure> {
+    fn note_seen(&mut self, name: &OsStr, stat: &Stat, depth: usize) -> Result<()> {
         self.count += 1;
         if self.count > DELETED {
             return Err(failure::failed(format!(
@@ -253,7 +247,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    fn refuse_protected(&self, stat: &Stat) -> Result<(), CallFailure> {
+    fn refuse_protected(&self, stat: &Stat) -> Result<()> {
         if !self.entry.parent.protection.hides(Id::of(stat)) {
             return Ok(());
         }

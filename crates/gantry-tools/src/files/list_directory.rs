@@ -22,7 +22,6 @@ pub(super) const DEPTH: usize = 16;
 /// Names that one call reads to find the first [`LISTED`].
 const SCANNED: usize = 2_000_000;
 
-/// The tool.
 #[derive(Debug)]
 pub(super) struct ListDirectory;
 
@@ -73,7 +72,7 @@ impl FileTool for ListDirectory {
     type Args = Args;
     type Output = Output;
 
-    fn run(root: &WorkspaceRoot, call: &PermittedCall<Args>) -> Result<Output, CallFailure> {
+    fn run(root: &WorkspaceRoot, call: &PermittedCall<Args>) -> Result<Output> {
         let (args, stop) = (&call.args, call.cancel());
         let path = RelPath::parse(&args.path)?;
         let shown = path.shown();

@@ -13,7 +13,6 @@ use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
 
-/// The tool.
 #[derive(Debug)]
 pub(super) struct MoveFile;
 
@@ -47,7 +46,7 @@ impl FileTool for MoveFile {
     type Args = Args;
     type Output = Output;
 
-    fn preflight(root: &WorkspaceRoot, args: &Args) -> Result<Preflight, CallFailure> {
+    fn preflight(root: &WorkspaceRoot, args: &Args) -> Result<Preflight> {
         let ends = Ends::find(root, args)?;
         let ask = ends.replaced.as_ref().map(|existing| {
             format!(
@@ -58,7 +57,7 @@ impl FileTool for MoveFile {
         Ok(verdict(ask, unchanged(&ends.fingerprint)))
     }
 
-    fn run(root: &WorkspaceRoot, call: &PermittedCall<Args>) -> Result<Output, CallFailure> {
+    fn run(root: &WorkspaceRoot, call: &PermittedCall<Args>) -> Result<Output> {
         let (args, judged) = (&call.args, call.judged()?);
         let lock = rename_lock();
         let ends = Ends::find(root, args)?;
@@ -101,7 +100,7 @@ struct Ends {
 }
 
 impl Ends {
-    fn find(root: &WorkspaceRoot, args: &Args) -> Result<Self, CallFailure> {
+    fn find(root: &WorkspaceRoot, args: &Args) -> Result<Self> {
         let from = root.resolve(&RelPath::parse(&args.from)?, Links::Keep)?;
         let to = root.resolve(&RelPath::parse(&args.to)?, Links::Keep)?;
         let (moved, old, new) = (from.existing()?, &from.shown, &to.shown);

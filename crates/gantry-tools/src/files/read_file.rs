@@ -12,7 +12,6 @@ use base64::prelude::BASE64_STANDARD;
 /// What is read of one file; a larger file is refused, not cut.
 pub(super) const READ_BYTES: u64 = 10 * 1024 * 1024;
 
-/// The tool.
 #[derive(Debug)]
 pub(super) struct ReadFile;
 
@@ -46,7 +45,7 @@ impl FileTool for ReadFile {
     type Args = Args;
     type Output = Output;
 
-    fn run(root: &WorkspaceRoot, call: &PermittedCall<Args>) -> Result<Output, CallFailure> {
+    fn run(root: &WorkspaceRoot, call: &PermittedCall<Args>) -> Result<Output> {
         let args = &call.args;
         let path = RelPath::parse(&args.path)?;
         let shown = path.shown();

@@ -22,10 +22,8 @@ use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::fd::OwnedFd;
 
-/// The content of one call.
 const WRITTEN_BYTES: usize = 10 * 1024 * 1024;
 
-/// The tool.
 #[derive(Debug)]
 pub(super) struct WriteFile;
 
@@ -63,7 +61,7 @@ impl FileTool for WriteFile {
     type Args = Args;
     type Output = Output;
 
-    fn preflight(root: &WorkspaceRoot, args: &Args) -> Result<Preflight, CallFailure> {
+    fn preflight(root: &WorkspaceRoot, args: &Args) -> Result<Preflight> {
         let path = RelPath::parse(&args.path)?;
         decode_content(args)?;
         Ok(match find_target(root, &path, args)?.describe_target()? {
@@ -75,7 +73,7 @@ impl FileTool for WriteFile {
         })
     }
 
-    fn run(root: &WorkspaceRoot, call: &PermittedCall<Args>) -> Result<Output, CallFailure> {
+    fn run(root: &WorkspaceRoot, call: &PermittedCall<Args>) -> Result<Output> {
         let args = &call.args;
         let judged = call.judged()?;
         let path = RelPath::parse(&args.path)?;
@@ -93,8 +91,7 @@ impl FileTool for WriteFile {
     }
 }
 
-/// The bytes to write.
-fn decode_content(args: &Args) -> Result<Cow<'_, [u8]>, CallFailure> {
+fn decode_content(args: &Args) -> Result<Cow<'_, [u8]>> {
     let bytes: Cow<'_, [u8]> = match args.encoding {
         Encoding::Utf8 => args.content.as_bytes().into(),
         Encoding::Base64 => BASE64_STANDARD
@@ -113,7 +110,7 @@ fn decode_content(args: &Args) -> Result<Cow<'_, [u8]>, CallFailure> {
 
 /// Finds where the content goes, and refuses what may not be written or made. Directories are made only if the call asks
 /// for it.
-fn find_target(root: &WorkspaceRoot, path: &RelPath, args: &Args) -> Result<Entry, CallFailure> {
+fn find_target(root: &WorkspaceRoot, path: &RelPath, args: &Args) -> Result<Entry> {
     let entry = root.resolve(path, Links::Follow)?;
     if !args.create_dirs {
         entry.at()?;
@@ -129,7 +126,7 @@ fn find_target(root: &WorkspaceRoot, path: &RelPath, args: &Args) -> Result<Entr
 }
 
 /// Refuses to write to what is protected, or to anything but a regular file or a free name.
-fn check_target(entry: &Entry) -> Result<(), CallFailure> {
+fn check_target(entry: &Entry) -> Result<()> {
     entry.may_change()?;
     match entry.stat.as_ref().map(Kind::of) {
         None | Some(Kind::File) => Ok(()),
@@ -140,7 +137,7 @@ fn check_target(entry: &Entry) -> Result<(), CallFailure> {
 }
 
 /// Makes the missing directories, each inside the one before by handle, so that no link can lead astray.
-fn make_parents(target: Entry, has_made: &mut bool) -> Result<Entry, CallFailure> {
+fn make_parents(target: Entry, has_made: &mut bool) -> Result<Entry> {
     let Entry { mut parent, missing, name, shown, stat: _ } = target;
     for directory in &missing {
         parent.may_change(directory, None, &shown)?;
@@ -160,7 +157,7 @@ fn make_parents(target: Entry, has_made: &mut bool) -> Result<Entry, CallFailure
 }
 
 /// Puts the content in place, if what is there is what was judged.
-fn put_content(entry: &Entry, content: &[u8], judged: &str) -> Result<(), CallFailure> {
+fn put_content(entry: &Entry, content: &[u8], judged: &str) -> Result<()> {
     check_target(entry)?;
     let (shown, (dir, name)) = (&entry.shown, entry.at()?);
     let writing = |error: io::Error| failure::io_error("writing", shown, &error);

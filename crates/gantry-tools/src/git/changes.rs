@@ -1,8 +1,7 @@
 //! Files that differ, as `git diff --raw --numstat -z` lists them: first which and how, then by how many lines.
 
 use super::script::{Answer, unreadable};
-use crate::failure;
-use gantry_core::CallFailure;
+use crate::failure::{self, Result};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::HashMap;
@@ -31,7 +30,6 @@ pub(super) struct Change {
     pub(super) binary: bool,
 }
 
-/// All files that differ.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Changes {
     /// The first of them.
@@ -48,7 +46,6 @@ impl Changes {
     }
 }
 
-/// The word for a letter of git's.
 pub(super) fn status_word(letter: u8) -> Option<&'static str> {
     Some(match letter {
         b'A' => "added",
@@ -63,7 +60,7 @@ pub(super) fn status_word(letter: u8) -> Option<&'static str> {
 }
 
 /// Reads a whole list, up to its end or to an empty field.
-pub(super) fn parse(answer: &mut Answer<'_>) -> Result<Changes, CallFailure> {
+pub(super) fn parse(answer: &mut Answer<'_>) -> Result<Changes> {
     let unreadable = match answer.is_cut {
         true => || failure::failed("more files differ than can be listed; name some of them in files"),
         false => unreadable,
@@ -134,7 +131,7 @@ mod tests {
     use crate::git::script::captured;
 
     /// The list in a repository in the folder `sub`, and what comes after it.
-    fn parsed(list: &[u8]) -> Result<(Changes, Vec<u8>), CallFailure> {
+    fn parsed(list: &[u8]) -> Result<(Changes, Vec<u8>)> {
         let stdout = captured(&[b"/workspace/sub\0", list].concat());
         let mut answer = Answer::of(&stdout)?;
         Ok((parse(&mut answer)?, answer.rest.to_vec()))

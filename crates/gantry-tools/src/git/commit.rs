@@ -19,12 +19,9 @@ use std::time::Duration;
 const STAGE: &str = include_str!("sh/stage.sh");
 /// The author where neither the repository nor the configuration has one.
 const DEFAULT_AUTHOR: (&str, &str) = ("Gantry", "gantry@localhost");
-/// Files that a question names.
 const ASKED_FILES: usize = 20;
-/// Bytes of the message of a commit.
 const MESSAGE_BYTES: usize = 64 * 1024;
 
-/// The tool.
 #[derive(Debug)]
 pub(super) struct GitCommit(pub(super) Arc<GitContext>);
 
@@ -83,7 +80,7 @@ impl Tool for GitCommit {
     type Args = Args;
     type Output = Output;
 
-    async fn preflight(&self, args: Args) -> Result<Preflight, CallFailure> {
+    async fn preflight(&self, args: Args) -> Result<Preflight> {
         let script = self.script(&args, script(&[STAGE, include_str!("sh/look.sh")], &[]), None)?;
         let stdout = self.0.run(&args.path, script).await?;
         let mut answer = Answer::of(&stdout)?;
@@ -95,7 +92,7 @@ impl Tool for GitCommit {
         Ok(Preflight { ask: Some(ask), precondition: Some(plan.into()) })
     }
 
-    async fn run(&self, call: PermittedCall<Args>) -> Result<Output, CallFailure> {
+    async fn run(&self, call: PermittedCall<Args>) -> Result<Output> {
         let args = &call.args;
         let script = writing_script(&[STAGE, HOOKS, include_str!("sh/commit.sh")]);
         let mut script = self.script(args, script, Some(call.judged()?))?;
@@ -109,12 +106,7 @@ impl Tool for GitCommit {
 
 impl GitCommit {
     /// A script with what both looking and committing take, and the plan that was judged.
-    fn script(
-        &self,
-        args: &Args,
-        script: CommandSpec,
-        judged: Option<&str>,
-    ) -> Result<CommandSpec, CallFailure> {
+    fn script(&self, args: &Args, script: CommandSpec, judged: Option<&str>) -> Result<CommandSpec> {
         let message = &args.message;
         if message.trim().is_empty() || message.contains('\0') || message.len() > MESSAGE_BYTES {
             return Err(failure::invalid(format!(
@@ -138,7 +130,7 @@ impl GitCommit {
 }
 
 /// The list at the end of what a script answered. One that was cut is none: an approver could not see what would be committed.
-fn parse_changes(answer: &mut Answer<'_>) -> Result<Changes, CallFailure> {
+fn parse_changes(answer: &mut Answer<'_>) -> Result<Changes> {
     if answer.is_cut {
         return Err(failure::failed("there are too many changed files for one commit; commit them in parts"));
     }
@@ -152,7 +144,7 @@ fn branch_name(reference: &str) -> Option<&str> {
 
 /// What a person is asked about a plan: lines with the branch, the commit below, the commits that are being merged (each
 /// with a comma after it), the tree, and who commits.
-fn question(plan: &str, changes: &Changes) -> Result<String, CallFailure> {
+fn question(plan: &str, changes: &Changes) -> Result<String> {
     let lines: Vec<&str> = plan.split('\n').collect();
     let &[reference, head, merge, _tree, author] = &*lines else { return Err(unreadable()) };
     if changes.count == 0 && merge.is_empty() {
@@ -192,7 +184,7 @@ fn describe_change(change: &Change) -> String {
     format!("{path} ({status}, {size})")
 }
 
-fn parse_result(stdout: &Captured) -> Result<Output, CallFailure> {
+fn parse_result(stdout: &Captured) -> Result<Output> {
     let mut answer = Answer::of(stdout)?;
     let (reference, hash) = (answer.text()?, answer.text()?);
     let (subject, warning) = (answer.text()?, answer.text()?);

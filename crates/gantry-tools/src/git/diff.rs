@@ -7,13 +7,11 @@ use super::script::{Answer, script};
 use crate::command::runner::CommandSpec;
 use crate::tool::prelude::*;
 
-/// Bytes of the text of a diff.
 const DIFF_BYTES: usize = 1024 * 1024;
 
 /// Lines around a change that a diff shows.
 const MAX_CONTEXT: u32 = 20;
 
-/// The tool.
 #[derive(Debug)]
 pub(super) struct GitDiff(pub(super) Arc<GitContext>);
 
@@ -65,13 +63,13 @@ impl Tool for GitDiff {
     type Args = Args;
     type Output = Output;
 
-    async fn run(&self, call: PermittedCall<Args>) -> Result<Output, CallFailure> {
+    async fn run(&self, call: PermittedCall<Args>) -> Result<Output> {
         let stdout = self.0.run(&call.args.path, diff_script(&call.args)?).await?;
         parse_output(Answer::of(&stdout)?)
     }
 }
 
-fn diff_script(args: &Args) -> Result<CommandSpec, CallFailure> {
+fn diff_script(args: &Args) -> Result<CommandSpec> {
     if args.to.is_some() && (args.from.is_none() || args.staged) {
         return Err(failure::invalid(
             "to: this goes with from, and not with staged; leave it out to compare with the files as they are",
@@ -83,7 +81,7 @@ fn diff_script(args: &Args) -> Result<CommandSpec, CallFailure> {
     Ok(script.args([staged, &args.context.to_string(), from, to]).args(jail_paths(&args.files)?))
 }
 
-fn parse_output(mut answer: Answer<'_>) -> Result<Output, CallFailure> {
+fn parse_output(mut answer: Answer<'_>) -> Result<Output> {
     let changes = changes::parse(&mut answer)?;
     let truncated = answer.is_cut || answer.rest.len() > DIFF_BYTES || changes.is_truncated();
     let diff = String::from_utf8_lossy(whole_lines(answer.rest)).into_owned();

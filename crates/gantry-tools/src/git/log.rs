@@ -6,10 +6,8 @@ use super::script::{Answer, script, unreadable};
 use crate::command::runner::CommandSpec;
 use crate::tool::prelude::*;
 
-/// Commits that one call gives.
 const MAX_COMMITS: u32 = 500;
 
-/// The tool.
 #[derive(Debug)]
 pub(super) struct GitLog(pub(super) Arc<GitContext>);
 
@@ -94,13 +92,13 @@ impl Tool for GitLog {
     type Args = Args;
     type Output = Output;
 
-    async fn run(&self, call: PermittedCall<Args>) -> Result<Output, CallFailure> {
+    async fn run(&self, call: PermittedCall<Args>) -> Result<Output> {
         let stdout = self.0.run(&call.args.path, log_script(&call.args)?).await?;
         parse_output(Answer::of(&stdout)?, call.args.max_count)
     }
 }
 
-fn log_script(args: &Args) -> Result<CommandSpec, CallFailure> {
+fn log_script(args: &Args) -> Result<CommandSpec> {
     let rev = word("rev", args.rev.as_ref())?;
     // One more than asked for tells whether there are more.
     let mut options = vec![format!("--max-count={}", args.max_count + 1), format!("--skip={}", args.skip)];
@@ -116,7 +114,7 @@ fn log_script(args: &Args) -> Result<CommandSpec, CallFailure> {
     Ok(script.args([rev]).args(options).args(jail_paths(&args.files)?))
 }
 
-fn parse_output(mut answer: Answer<'_>, most: u32) -> Result<Output, CallFailure> {
+fn parse_output(mut answer: Answer<'_>, most: u32) -> Result<Output> {
     let mut commits = Vec::new();
     while !answer.rest.is_empty() {
         match parse_commit(&mut answer) {

@@ -20,7 +20,6 @@ use gantry_sandbox::jail::PROXY;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The tool.
 #[derive(Debug)]
 pub(super) struct GitPush(pub(super) Arc<GitContext>);
 
@@ -123,12 +122,12 @@ impl Tool for GitPush {
     type Args = Args;
     type Output = Output;
 
-    async fn preflight(&self, args: Args) -> Result<Preflight, CallFailure> {
+    async fn preflight(&self, args: Args) -> Result<Preflight> {
         let plan = self.plan(&args).await?;
         Ok(Preflight { ask: Some(question(&plan)), precondition: Some(plan.precondition().into()) })
     }
 
-    async fn run(&self, call: PermittedCall<Args>) -> Result<Output, CallFailure> {
+    async fn run(&self, call: PermittedCall<Args>) -> Result<Output> {
         let path = &call.args.path;
         let judged = call.judged()?;
         let plan = self.plan(&call.args).await?;
@@ -151,7 +150,7 @@ impl Tool for GitPush {
 
 impl GitPush {
     /// What the repository says now. Changes nothing and uses no network.
-    async fn plan(&self, args: &Args) -> Result<Plan, CallFailure> {
+    async fn plan(&self, args: &Args) -> Result<Plan> {
         let words = [word("branch", args.branch.as_ref())?, word("remote", args.remote.as_ref())?];
         let script = script(&[include_str!("sh/outgoing.sh")], &[]).args(words);
         let stdout = self.0.run(&args.path, script).await?;
@@ -174,7 +173,6 @@ impl GitPush {
     }
 }
 
-/// What a person is asked.
 fn question(plan: &Plan) -> String {
     let branch = display_text(&plan.branch);
     let what = match &plan.old {

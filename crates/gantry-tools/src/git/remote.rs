@@ -1,11 +1,10 @@
 //! Where a push goes: the addresses that are taken, what they show, and the credential that the proxy adds on the way.
 
 use crate::command::runner::NetworkAccess;
-use crate::failure;
+use crate::failure::{self, Result};
 use crate::text::display_text;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use gantry_core::CallFailure;
 use gantry_egress::{Url, display_url};
 use gantry_provider::options::Secret;
 use gantry_provider::redact::Redactor;
@@ -15,7 +14,7 @@ use std::collections::BTreeMap;
 const TOKEN_USER: &str = "x-access-token";
 
 /// Reads the address that a repository gives a remote. Only one address, which goes through the proxy, is taken.
-pub(super) fn parse_address(text: &str) -> Result<Url, CallFailure> {
+pub(super) fn parse_address(text: &str) -> Result<Url> {
     let is_http = text.starts_with("http://") || text.starts_with("https://");
     let is_one = !text.contains(|c: char| c.is_whitespace() || c.is_control());
     match Url::parse(text) {

@@ -6,7 +6,7 @@
 
 use super::GitContext;
 use crate::command::runner::{CommandSpec, LimitKind};
-use crate::failure;
+use crate::failure::{self, Result};
 use crate::text::last_lines;
 use crate::workspace::path::{RelPath, printable};
 use gantry_core::{CallFailure, EffectState, ErrorCode, ToolError};
@@ -59,7 +59,6 @@ const CONFIG: [(&str, &str); 16] = [
     ("push.gpgSign", "false"),
 ];
 
-/// What scripts share.
 const PRELUDE: &str = include_str!("sh/prelude.sh");
 /// What those share that run hooks.
 pub(super) const HOOKS: &str = include_str!("sh/hooks.sh");
@@ -85,18 +84,13 @@ pub(super) fn script(parts: &[&str], settings: &[(&str, &str)]) -> CommandSpec {
     script
 }
 
-/// A script that changes the workspace.
 pub(super) fn writing_script(parts: &[&str]) -> CommandSpec {
     CommandSpec { access: Access::Write, wall: WORKING, ..script(parts, &[]) }
 }
 
 impl GitContext {
     /// Runs a script in a folder of the workspace to its end, with any code. Only a limit is a failure.
-    pub(super) async fn run_to_end(
-        &self,
-        path: &str,
-        mut script: CommandSpec,
-    ) -> Result<JobOutput, CallFailure> {
+    pub(super) async fn run_to_end(&self, path: &str, mut script: CommandSpec) -> Result<JobOutput> {
         script.folder = RelPath::parse(path)?.plain_names().iter().collect();
         let (wall, effect) = (script.wall, effect_if_ended(&script));
         let ran = self.runner.run(script).await?;
@@ -107,7 +101,7 @@ impl GitContext {
     }
 
     /// Runs a script that has to succeed.
-    pub(super) async fn run(&self, path: &str, script: CommandSpec) -> Result<Captured, CallFailure> {
+    pub(super) async fn run(&self, path: &str, script: CommandSpec) -> Result<Captured> {
         let effect = effect_if_ended(&script);
         let ran = self.run_to_end(path, script).await?;
         let ExitReason::Exited(code) = ran.end else {
@@ -152,7 +146,6 @@ pub(super) fn unreadable() -> CallFailure {
     failure::failed("git answered something that Gantry does not understand; please report this")
 }
 
-/// What a script answered.
 #[derive(Debug)]
 pub(super) struct Answer<'a> {
     /// What was not read yet.
@@ -165,7 +158,7 @@ pub(super) struct Answer<'a> {
 
 impl<'a> Answer<'a> {
     /// An answer that begins, as all do, with the folder of the repository's files.
-    pub(super) fn of(stdout: &'a Captured) -> Result<Self, CallFailure> {
+    pub(super) fn of(stdout: &'a Captured) -> Result<Self> {
         let mut answer = Self { rest: &stdout.bytes, is_cut: stdout.is_truncated(), prefix: Vec::new() };
         let top = [answer.next().ok_or_else(unreadable)?, b"/"].concat();
         let below = top.strip_prefix(WORKSPACE.as_bytes()).and_then(|below| below.strip_prefix(b"/"));
@@ -175,7 +168,7 @@ impl<'a> Answer<'a> {
     }
 
     /// The next field as text; what is no UTF-8 is replaced.
-    pub(super) fn text(&mut self) -> Result<String, CallFailure> {
+    pub(super) fn text(&mut self) -> Result<String> {
         Ok(String::from_utf8_lossy(self.next().ok_or_else(unreadable)?).into_owned())
     }
 
@@ -197,7 +190,6 @@ impl<'a> Iterator for Answer<'a> {
     }
 }
 
-/// The beginning of a commit's id.
 pub(super) fn short_id(hash: &str) -> &str {
     hash.get(..10).unwrap_or(hash)
 }

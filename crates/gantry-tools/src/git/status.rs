@@ -5,7 +5,6 @@ use super::changes::{FILES, status_word};
 use super::script::{Answer, script, unreadable};
 use crate::tool::prelude::*;
 
-/// The tool.
 #[derive(Debug)]
 pub(super) struct GitStatus(pub(super) Arc<GitContext>);
 
@@ -74,13 +73,13 @@ impl Tool for GitStatus {
     type Args = Args;
     type Output = Output;
 
-    async fn run(&self, call: PermittedCall<Args>) -> Result<Output, CallFailure> {
+    async fn run(&self, call: PermittedCall<Args>) -> Result<Output> {
         let stdout = self.0.run(&call.args.path, script(&[include_str!("sh/status.sh")], &[])).await?;
         parse_output(Answer::of(&stdout)?)
     }
 }
 
-fn parse_output(mut answer: Answer<'_>) -> Result<Output, CallFailure> {
+fn parse_output(mut answer: Answer<'_>) -> Result<Output> {
     let operation = Some(answer.text()?).filter(|operation| !operation.is_empty());
     let mut state = Output { operation, clean: true, truncated: answer.is_cut, ..Output::default() };
     while let Some(field) = answer.next() {

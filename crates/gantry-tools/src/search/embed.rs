@@ -18,7 +18,6 @@ use tokio::time::{Instant, timeout};
 
 /// Files that get a new order.
 pub(super) const CANDIDATES: usize = 50;
-/// Characters that are sent of each.
 const SNIPPET_CHARS: usize = 2_000;
 /// What softens the difference between the first ranks when the two orders are put together.
 const RANK_SOFTENER: f64 = 60.0;
@@ -26,7 +25,6 @@ const RANK_SOFTENER: f64 = 60.0;
 const ANSWER: Duration = Duration::from_secs(15);
 /// How long it is not asked after it did not answer.
 const REST: Duration = Duration::from_secs(30);
-/// Bytes of its answer.
 const ANSWER_BYTES: usize = 16 * 1024 * 1024;
 /// Numbers of one vector.
 const DIMENSIONS: usize = 8_192;

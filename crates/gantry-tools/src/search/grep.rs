@@ -10,10 +10,9 @@ use super::matches::{Match, display_line};
 use super::opener::Opener;
 use super::search_code::{Mode, Output, Query};
 use super::walk::{list, search_files};
-use crate::failure;
+use crate::failure::{self, Result};
 use crate::workspace::path::printable;
 use crate::workspace::reader::WorkspaceReader;
-use gantry_core::CallFailure;
 use grep_matcher::Matcher as _;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkFinish, SinkMatch};
@@ -30,11 +29,7 @@ const REGEX_BYTES: usize = 8 * 1024 * 1024;
 const REGEX_NESTING: u32 = 100;
 
 /// Finds the first lines, by path and number, that have what is looked for.
-pub(super) fn run(
-    reader: &WorkspaceReader,
-    query: &Query,
-    stop: &CancellationToken,
-) -> Result<Output, CallFailure> {
+pub(super) fn run(reader: &WorkspaceReader, query: &Query, stop: &CancellationToken) -> Result<Output> {
     let matcher = matcher(query)?;
     let (files, skipped) = list(reader, query, stop)?;
     // One more than asked for tells whether there is more.
@@ -57,7 +52,7 @@ pub(super) fn run(
     Ok(output)
 }
 
-fn matcher(query: &Query) -> Result<RegexMatcher, CallFailure> {
+fn matcher(query: &Query) -> Result<RegexMatcher> {
     let mut builder = RegexMatcherBuilder::new();
     builder
         .line_terminator(Some(b'\n'))

@@ -3,7 +3,6 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Bytes of a line that are returned.
 const LINE_BYTES: usize = 500;
 /// Of these, what is returned before the match.
 const LEAD_BYTES: usize = 120;

@@ -10,10 +10,9 @@ use super::search_code::{Output, Query};
 use super::symbols::Language;
 use super::walk::list;
 use super::words;
-use crate::failure;
+use crate::failure::{self, Result};
 use crate::workspace::path::printable;
 use crate::workspace::reader::WorkspaceReader;
-use gantry_core::CallFailure;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
@@ -23,11 +22,7 @@ const ABOVE: usize = 400;
 
 /// Finds the best files by their words, the best first: at least those that are asked for and one more, if there are
 /// so many, and as many as a model puts in order.
-pub(super) fn run(
-    reader: &WorkspaceReader,
-    query: &Query,
-    stop: &CancellationToken,
-) -> Result<Output, CallFailure> {
+pub(super) fn run(reader: &WorkspaceReader, query: &Query, stop: &CancellationToken) -> Result<Output> {
     let terms = words::terms(&query.text);
     if terms.is_empty() {
         return Err(failure::invalid(

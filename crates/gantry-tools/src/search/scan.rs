@@ -10,10 +10,9 @@ use super::opener::Opener;
 use super::symbols::Language;
 use super::walk::{Searched, search_files};
 use super::words::{self, Term};
-use crate::failure;
+use crate::failure::{self, Result};
 use crate::workspace::path::printable;
 use crate::workspace::reader::WorkspaceReader;
-use gantry_core::CallFailure;
 use regex::bytes::{Regex, RegexBuilder};
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt as _;
@@ -76,7 +75,7 @@ impl Counts {
 }
 
 impl<'a> Finder<'a> {
-    pub(super) fn new(terms: &'a [Term]) -> Result<Self, CallFailure> {
+    pub(super) fn new(terms: &'a [Term]) -> Result<Self> {
         let stems: Vec<String> = terms.iter().map(|term| regex::escape(stem(term))).collect();
         let is_ascii = terms.iter().all(|term| term.word.is_ascii());
         let quick = RegexBuilder::new(&stems.join("|")).case_insensitive(true).unicode(!is_ascii).build();

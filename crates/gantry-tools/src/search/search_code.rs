@@ -16,18 +16,13 @@ use tokio::sync::Semaphore;
 
 /// Searches that run at the same time; each uses all cores.
 const SEARCHES: usize = 4;
-/// What is looked for, in bytes.
 const QUERY_BYTES: usize = 4096;
-/// Matches in one result, at most.
 const MAX_MATCHES: usize = 1000;
-/// Lines around a match, at most.
 const MAX_CONTEXT: usize = 10;
-/// Globs in one call.
 const GLOBS: usize = 50;
 /// Bytes of text in one result; what comes after them is left out.
 const RESULT_BYTES: usize = 1024 * 1024;
 
-/// The tool.
 #[derive(Debug)]
 pub(super) struct SearchCode {
     root: Arc<WorkspaceRoot>,
@@ -116,7 +111,7 @@ impl Tool for SearchCode {
     type Output = Output;
 
     /// Dropping the future stops the search at the next file.
-    async fn run(&self, call: PermittedCall<Args>) -> Result<Output, CallFailure> {
+    async fn run(&self, call: PermittedCall<Args>) -> Result<Output> {
         let stop = call.cancel().clone();
         let query = Arc::new(Query::parse(call.args)?);
         let slot = Arc::clone(&self.slots).acquire_owned().await;
@@ -146,7 +141,6 @@ impl SearchCode {
     }
 }
 
-/// What a call asks for.
 #[derive(Debug)]
 pub(super) struct Query {
     pub(super) text: String,
@@ -157,12 +151,11 @@ pub(super) struct Query {
     pub(super) case_sensitive: Option<bool>,
     /// Matches in the result, at most.
     pub(super) most: usize,
-    /// Lines around a match.
     pub(super) context: usize,
 }
 
 impl Query {
-    fn parse(args: Args) -> Result<Self, CallFailure> {
+    fn parse(args: Args) -> Result<Self> {
         let (most, context) = match args.mode {
             // What comes late in a ranking matters little.
             Mode::Ranked => (20, 2),
@@ -194,7 +187,7 @@ impl Query {
     }
 }
 
-fn read_globs(given: Option<Globs>) -> Result<Override, CallFailure> {
+fn read_globs(given: Option<Globs>) -> Result<Override> {
     let given = match given {
         None => Vec::new(),
         Some(Globs::One(glob)) => vec![glob],

@@ -7,7 +7,6 @@ use std::sync::LazyLock;
 /// Bytes of a line that can define something.
 const LINE_BYTES: usize = 400;
 
-/// A way of writing that is recognised.
 #[derive(Debug)]
 pub(super) struct Language {
     extensions: &'static [&'static str],
@@ -50,7 +49,6 @@ impl Language {
         LANGUAGES.iter().find(|language| language.extensions.contains(&extension.as_str()))
     }
 
-    /// What a line defines.
     pub(super) fn defined_by<'a>(&self, line: &'a str) -> Option<&'a str> {
         if line.len() > LINE_BYTES {
             return None;

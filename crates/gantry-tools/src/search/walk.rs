@@ -4,11 +4,10 @@
 use super::opener::Opener;
 use super::rules::{GIT, Rules};
 use super::search_code::Query;
-use crate::failure;
+use crate::failure::{self, Result};
 use crate::workspace::entry::{Kind, readable, stat_at};
 use crate::workspace::path::RelPath;
 use crate::workspace::reader::WorkspaceReader;
-use gantry_core::CallFailure;
 use rustix::fs::{Dir, FileType};
 use rustix::io::Errno;
 use std::ffi::OsStr;
@@ -21,7 +20,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use tokio_util::sync::CancellationToken;
 
-/// Threads of one search.
 const THREADS: usize = 8;
 /// Names that one walk looks at.
 const NAMES: usize = 1_000_000;
@@ -39,7 +37,7 @@ pub(super) fn list(
     reader: &WorkspaceReader,
     query: &Query,
     stop: &CancellationToken,
-) -> Result<(Vec<PathBuf>, usize), CallFailure> {
+) -> Result<(Vec<PathBuf>, usize)> {
     let (start, rules, kind) = find_start(reader, &query.path)?;
     if kind != Kind::Directory {
         return Ok((Some(start).filter(|file| query.takes(file)).into_iter().collect(), 0));
@@ -69,7 +67,7 @@ pub(super) fn list(
 }
 
 /// Where a path leads, the rules of the directories above it, and what is there. A path through a link is refused.
-fn find_start(reader: &WorkspaceReader, path: &RelPath) -> Result<(PathBuf, Arc<Rules>, Kind), CallFailure> {
+fn find_start(reader: &WorkspaceReader, path: &RelPath) -> Result<(PathBuf, Arc<Rules>, Kind)> {
     let failed = |error| failure::os_error("opening", path.shown(), error);
     let (start, kind) = reader.resolve(path)?;
     if start != path.plain_names().iter().collect::<PathBuf>() {

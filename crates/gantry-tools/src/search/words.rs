@@ -19,7 +19,6 @@ const EMPTY: [&str; 38] = [
     "we", "what", "when", "where", "which", "with", "you",
 ];
 
-/// A word that is looked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Term {
     /// Letters and digits only, in lower case.

@@ -2,7 +2,7 @@
 //! with, and the failures.
 
 pub(crate) use super::{CHANGES, READS, Tool, default_path};
-pub(crate) use crate::failure;
+pub(crate) use crate::failure::{self, Result};
 pub(crate) use crate::toolbox::PermittedCall;
 pub(crate) use gantry_core::CallFailure;
 pub(crate) use gantry_core::policy::Preflight;

@@ -6,7 +6,7 @@ use super::*;
 use crate::tool::{CHANGES, READS};
 use gantry_core::policy::Verdict;
 use gantry_core::tool::{Annotations, ApprovalRule};
-use gantry_core::{ErrorCode, Refusal};
+use gantry_core::{CallFailure, ErrorCode, Refusal};
 use gantry_provider::testing::{answer, judged, presents_itself, toolset, yes};
 use keep_note::KeepNote;
 use schemars::JsonSchema;
@@ -77,7 +77,7 @@ impl<const ASKS: bool> Tool for Sample<ASKS> {
         Some("Noted.".to_owned())
     }
 
-    async fn run(&self, call: PermittedCall<Args>) -> Result<Output, CallFailure> {
+    async fn run(&self, call: PermittedCall<Args>) -> Result<Output> {
         let Args { line_count, seconds, word, how, pair } = call.args;
         let warning = word.map(|word| format!("{word} {seconds} {how:?} {pair:?}"));
         Ok(Output { lines: line_count, warning })

@@ -14,7 +14,6 @@ const MARKDOWN_BYTES: usize = super::page::BODY_BYTES;
 /// Limit: characters of a title.
 const TITLE_CHARS: usize = 300;
 
-/// A page in Markdown.
 #[derive(Debug, Default)]
 pub(super) struct Page {
     pub(super) text: String,
@@ -23,7 +22,6 @@ pub(super) struct Page {
     pub(super) truncated: bool,
 }
 
-/// Converts a page that is at this address.
 pub(super) fn convert(html: &str, url: &Url) -> Page {
     let tree = Tree::parse(html, Some(url));
     let mut text = writer::write(&tree);

@@ -2,9 +2,9 @@
 
 use super::markdown;
 use super::web_fetch::{Format, Output, request_failed, timed_out};
+use crate::failure::Result;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use gantry_core::CallFailure;
 use gantry_egress::{Followed, MediaType, Url};
 use http::header::{self, HeaderMap};
 use http::{Method, StatusCode};
@@ -21,7 +21,6 @@ const HEADER_BYTES: usize = 64 * 1024;
 /// How long the next piece of a body may take.
 const READ_IDLE: Duration = Duration::from_secs(10);
 
-/// An answer that was read.
 #[derive(Debug)]
 pub(super) struct Page {
     status: StatusCode,
@@ -33,7 +32,7 @@ pub(super) struct Page {
 }
 
 /// Reads an answer, up to the limit.
-pub(super) async fn read(followed: Followed, method: &Method) -> Result<Page, CallFailure> {
+pub(super) async fn read(followed: Followed, method: &Method) -> Result<Page> {
     let Followed { mut response, url, redirected, .. } = followed;
     let (status, headers) = (response.status(), response.headers().clone());
     let mut body: Vec<u8> = Vec::new();

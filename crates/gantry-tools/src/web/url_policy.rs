@@ -1,14 +1,12 @@
 //! Which URLs may be asked for at all, by their text alone. Names are checked again where they are looked up.
 
 use super::url_pattern::UrlPattern;
-use crate::failure;
-use gantry_core::CallFailure;
+use crate::failure::{self, Result};
 use gantry_egress::Url;
 use gantry_egress::address_guard::{self, IpNet};
 use gantry_egress::host_pattern::host_name;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Bytes of a URL.
 pub(super) const URL_BYTES: usize = 8 * 1024;
 
 /// Ports below this are for services that are not the web.
@@ -24,13 +22,12 @@ pub(super) struct UrlPolicy {
 }
 
 impl UrlPolicy {
-    /// Whether a URL is on the allow-list.
     pub(super) fn lists(&self, url: &Url) -> bool {
         self.allow.iter().any(|pattern| pattern.matches(url))
     }
 
     /// The URL that a text means, if it may be asked for.
-    pub(super) fn parse(&self, text: &str) -> Result<Url, CallFailure> {
+    pub(super) fn parse(&self, text: &str) -> Result<Url> {
         if text.len() > URL_BYTES {
             return Err(failure::invalid(format!("the url is longer than {URL_BYTES} bytes")));
         }
@@ -42,7 +39,7 @@ impl UrlPolicy {
     }
 
     /// The same for a URL that is read already. It comes back in the form in which it is judged and asked for.
-    pub(super) fn check(&self, mut url: Url) -> Result<Url, CallFailure> {
+    pub(super) fn check(&self, mut url: Url) -> Result<Url> {
         if !matches!(url.scheme(), "http" | "https") {
             let scheme = url.scheme();
             return Err(failure::invalid(format!(
@@ -64,7 +61,7 @@ impl UrlPolicy {
     }
 
     /// Refuses addresses that are private and not opened, and ports that are not for the web.
-    fn check_address(&self, url: &Url) -> Result<(), CallFailure> {
+    fn check_address(&self, url: &Url) -> Result<()> {
         let literal = literal_addresses(url);
         let is_closed = |address: &IpAddr| address_guard::allowed([*address], &self.allow_private).is_err();
         if !literal.is_empty() && literal.iter().all(is_closed) {

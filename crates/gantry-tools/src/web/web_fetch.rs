@@ -35,7 +35,6 @@ const LISTED: &str = "listed";
 const READABLE: &str =
     "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.9, text/plain;q=0.8, */*;q=0.5";
 
-/// The tool.
 #[derive(Debug)]
 pub(super) struct WebFetch {
     pub(super) client: HttpClient,
@@ -130,7 +129,7 @@ impl Tool for WebFetch {
     type Args = Args;
     type Output = Output;
 
-    async fn preflight(&self, args: Args) -> Result<Preflight, CallFailure> {
+    async fn preflight(&self, args: Args) -> Result<Preflight> {
         let request = Request::parse(args, &self.policy)?;
         if self.policy.lists(&request.outbound.url) {
             return Ok(Preflight { ask: None, precondition: Some(LISTED.into()) });
@@ -138,7 +137,7 @@ impl Tool for WebFetch {
         Ok(Preflight { ask: Some(request.question()), precondition: None })
     }
 
-    async fn run(&self, call: PermittedCall<Args>) -> Result<Output, CallFailure> {
+    async fn run(&self, call: PermittedCall<Args>) -> Result<Output> {
         let basis = if call.precondition() == Some(LISTED) { Basis::AllowList } else { Basis::Approval };
         let request = Request::parse(call.args, &self.policy)?;
         let OutboundRequest { method, url, .. } = &request.outbound;
@@ -157,14 +156,13 @@ impl Tool for WebFetch {
 /// Why a fetch is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Basis {
-    /// The URL is on the allow-list.
     AllowList,
     /// An approver said yes to it.
     Approval,
 }
 
 impl WebFetch {
-    async fn fetch(&self, request: &OutboundRequest, basis: Basis) -> Result<Page, CallFailure> {
+    async fn fetch(&self, request: &OutboundRequest, basis: Basis) -> Result<Page> {
         let OutboundRequest { method, url, .. } = request;
         let mut refused = None;
         let decide = |redirect: Redirect<'_>| {
@@ -186,7 +184,7 @@ impl WebFetch {
         Redirect { from, location, .. }: Redirect<'_>,
         asked: &Url,
         basis: Basis,
-    ) -> Result<Url, CallFailure> {
+    ) -> Result<Url> {
         if location.len() > URL_BYTES {
             let start: String = location.chars().take(80).collect();
             let why = format!("it is longer than {URL_BYTES} bytes");
@@ -221,7 +219,7 @@ struct Request {
 }
 
 impl Request {
-    fn parse(args: Args, policy: &UrlPolicy) -> Result<Self, CallFailure> {
+    fn parse(args: Args, policy: &UrlPolicy) -> Result<Self> {
         let url = policy.parse(&args.url)?;
         let method = match args.method {
             Verb::Get => Method::GET,
@@ -242,7 +240,6 @@ impl Request {
         Ok(Self { outbound, timeout, format: args.format })
     }
 
-    /// What an approver reads.
     fn question(&self) -> String {
         let OutboundRequest { method, url, headers, body } = &self.outbound;
         let mut displayed: String = url.as_str().chars().take(DISPLAYED_URL_CHARS).collect();
@@ -263,7 +260,7 @@ impl Request {
     }
 }
 
-fn read_headers(given: &BTreeMap<String, String>) -> Result<HeaderMap, CallFailure> {
+fn read_headers(given: &BTreeMap<String, String>) -> Result<HeaderMap> {
     if given.len() > HEADERS {
         return Err(failure::invalid(format!("there are more than {HEADERS} headers")));
     }

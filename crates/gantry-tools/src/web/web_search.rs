@@ -13,16 +13,12 @@ use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// Results at most.
 const MAX_RESULTS: usize = 20;
 
-/// Characters of a query.
 const QUERY_CHARS: usize = 400;
 
-/// How long the service may take.
 const ANSWER_TIME: Duration = Duration::from_secs(20);
 
-/// Bytes of its answer.
 const ANSWER_BYTES: usize = 4 * 1024 * 1024;
 
 /// Characters of a title, of a snippet.
@@ -31,7 +27,6 @@ const SNIPPET_CHARS: usize = 1000;
 /// Bytes of a title or a snippet that are read.
 const FIELD_BYTES: usize = 16 * 1024;
 
-/// The tool.
 #[derive(Debug)]
 pub(super) struct WebSearch {
     client: HttpClient,
@@ -83,7 +78,7 @@ impl Tool for WebSearch {
     type Args = Args;
     type Output = Output;
 
-    async fn run(&self, call: PermittedCall<Args>) -> Result<Output, CallFailure> {
+    async fn run(&self, call: PermittedCall<Args>) -> Result<Output> {
         let (query, most) = (call.args.query.trim(), call.args.num_results);
         if query.is_empty() || query.chars().count() > QUERY_CHARS {
             return Err(failure::invalid(format!("the query has 1 to {QUERY_CHARS} characters")));
@@ -129,7 +124,7 @@ impl WebSearch {
         Ok(Self { client, api, url, headers })
     }
 
-    async fn ask(&self, query: &str, most: usize) -> Result<Vec<Hit>, CallFailure> {
+    async fn ask(&self, query: &str, most: usize) -> Result<Vec<Hit>> {
         let (mut url, mut headers) = (self.url.clone(), self.headers.clone());
         let (mut method, mut body) = (Method::GET, String::new());
         match self.api {

@@ -7,9 +7,8 @@
 use super::Error;
 use super::entry::open_dir;
 use super::protected::{Id, resolved};
-use crate::failure;
+use crate::failure::{self, Result};
 use crate::text::display_text;
-use gantry_core::CallFailure;
 use rustix::fs::fstat;
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, OwnedFd};
@@ -81,7 +80,7 @@ impl Allowed {
         (root, here, ancestors): (impl AsFd, Id, &[Id]),
         names: impl Iterator<Item = &'a OsStr>,
         path: &str,
-    ) -> Result<(), CallFailure> {
+    ) -> Result<()> {
         let names: Vec<&OsStr> = names.collect();
         if self.allowed_below(root, here, ancestors).covers(&names) {
             return Ok(());

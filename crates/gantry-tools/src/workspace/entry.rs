@@ -13,7 +13,6 @@ use std::os::unix::ffi::OsStrExt as _;
 /// What is read at a time to hash a file.
 const HASH_BUFFER: usize = 64 * 1024;
 
-/// What kind of thing has a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     File,
@@ -53,7 +52,6 @@ pub(crate) fn stat_at(dir: impl AsFd, name: &OsStr) -> Result<Option<Stat>, Errn
     }
 }
 
-/// What a link says.
 pub(crate) fn link_target(dir: impl AsFd, name: &OsStr) -> Result<Vec<u8>, Errno> {
     Ok(rustix::fs::readlinkat(dir, name, Vec::new())?.into_bytes())
 }
@@ -135,7 +133,6 @@ pub(crate) fn identity(stat: &Stat) -> String {
     format!("{:?}", (stat.st_dev, stat.st_ino, stat.st_size, times))
 }
 
-/// The size in bytes.
 pub(crate) fn size(stat: &Stat) -> u64 {
     u64::try_from(stat.st_size).unwrap_or(0)
 }

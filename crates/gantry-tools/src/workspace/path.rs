@@ -3,9 +3,8 @@
 //! There is no URL decoding, no `~`, no normalisation, and a backslash is a character of a name. `..` is left to the
 //! kernel, which resolves it beneath the root; only a path that must leave by its spelling alone is refused here.
 
-use crate::failure;
+use crate::failure::{self, Result};
 use crate::text::display_text;
-use gantry_core::CallFailure;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -25,7 +24,7 @@ pub(crate) struct RelPath {
 }
 
 impl RelPath {
-    pub(crate) fn parse(text: &str) -> Result<Self, CallFailure> {
+    pub(crate) fn parse(text: &str) -> Result<Self> {
         let shown = display_text(text);
         if text.is_empty() {
             return Err(failure::invalid_path("the path is empty; \".\" is the workspace root"));
@@ -82,7 +81,7 @@ impl RelPath {
     }
 
     /// The directory and the name in it. Refuses a path that does not end in a name.
-    pub(crate) fn split(&self) -> Result<(PathBuf, OsString), CallFailure> {
+    pub(crate) fn split(&self) -> Result<(PathBuf, OsString)> {
         let shown = &self.shown;
         if self.ends_in_slash {
             return Err(failure::invalid_path(format!("{shown} ends in a slash or a dot; end it in a name")));

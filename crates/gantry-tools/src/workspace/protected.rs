@@ -9,7 +9,7 @@ use super::definitions::Definitions;
 use super::entry::{DIRECTORY, Kind, open_dir};
 use super::root::Entry;
 use super::{Error, ProtectedPaths};
-use crate::failure;
+use crate::failure::{self, Result};
 use cap_std::fs::Dir;
 use gantry_core::CallFailure;
 use rustix::fs::{AtFlags, Mode, Stat, fstat, statat};
@@ -108,7 +108,7 @@ impl Guard {
     }
 
     /// Walks from an opened directory up to the root.
-    pub(crate) fn enter(&self, dir: OwnedFd, shown: &str) -> Result<OpenDir, CallFailure> {
+    pub(crate) fn enter(&self, dir: OwnedFd, shown: &str) -> Result<OpenDir> {
         let protection = self.protection();
         let failed = |error: Errno| failure::os_error("opening", shown, error);
         let id = Id::of(&fstat(&dir).map_err(failed)?);
@@ -250,12 +250,12 @@ impl Protection {
     }
 
     /// Refuses what is hidden.
-    pub(crate) fn refuse_hidden(&self, id: Id, shown: &str) -> Result<(), CallFailure> {
+    pub(crate) fn refuse_hidden(&self, id: Id, shown: &str) -> Result<()> {
         if self.hides(id) { Err(protected(shown)) } else { Ok(()) }
     }
 
     /// What defines agents and tools at the moment. Without knowing that, nothing is changed.
-    fn definitions(&self, shown: &str) -> Result<Definitions, CallFailure> {
+    fn definitions(&self, shown: &str) -> Result<Definitions> {
         Definitions::find(&self.definition_dirs).map_err(|unknown| {
             failure::denied(format!(
                 "{shown} is not changed while it is unknown what configures Gantry: {unknown}"
@@ -266,12 +266,7 @@ impl Protection {
 
 impl OpenDir {
     /// Refuses to change what has, or would get, this name in the directory.
-    pub(crate) fn may_change(
-        &self,
-        name: &OsStr,
-        stat: Option<&Stat>,
-        shown: &str,
-    ) -> Result<(), CallFailure> {
+    pub(crate) fn may_change(&self, name: &OsStr, stat: Option<&Stat>, shown: &str) -> Result<()> {
         let Protection { hidden, read_only, definition_dirs: _ } = &self.protection;
         let defined = self.protection.definitions(shown)?;
         if hidden.covers(self.id, name, stat) {
@@ -294,7 +289,7 @@ impl OpenDir {
     }
 
     /// Refuses to make these directories, each in the one before and the first in this one, and the file in the last.
-    pub(crate) fn may_make(&self, rest: &[OsString], name: &OsStr, shown: &str) -> Result<(), CallFailure> {
+    pub(crate) fn may_make(&self, rest: &[OsString], name: &OsStr, shown: &str) -> Result<()> {
         if rest.iter().any(|name| is_git(name)) || is_git(name) {
             return Err(runs_programs(shown));
         }
@@ -306,7 +301,7 @@ impl OpenDir {
     }
 
     /// Refuses to move an entry to this name in the directory if it would define agents or tools from there.
-    pub(crate) fn may_receive(&self, name: &OsStr, moved: &Entry, shown: &str) -> Result<(), CallFailure> {
+    pub(crate) fn may_receive(&self, name: &OsStr, moved: &Entry, shown: &str) -> Result<()> {
         let Some(stat) = &moved.stat else { return Ok(()) };
         let moved = (&moved.parent.dir, moved.name.as_os_str(), Kind::of(stat));
         match self.protection.definitions(shown)?.brings_definitions(moved, (self.id, name)) {
@@ -317,7 +312,7 @@ impl OpenDir {
     }
 
     /// Goes into a directory of this one, whose name was checked by [`OpenDir::may_change`].
-    pub(crate) fn enter_child(self, name: &OsStr, shown: &str) -> Result<Self, CallFailure> {
+    pub(crate) fn enter_child(self, name: &OsStr, shown: &str) -> Result<Self> {
         let failed = |error: Errno| failure::os_error("opening", shown, error);
         let dir = open_dir(&self.dir, name).map_err(failed)?;
         let id = Id::of(&fstat(&dir).map_err(failed)?);

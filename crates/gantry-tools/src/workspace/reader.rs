@@ -9,9 +9,8 @@ use super::entry::{
 use super::path::RelPath;
 use super::protected::{Id, Protection};
 use super::root::WorkspaceRoot;
-use crate::failure;
+use crate::failure::{self, Result};
 use cap_std::fs::Dir;
-use gantry_core::CallFailure;
 use gantry_core::digest::Digest;
 use rustix::fs::Stat;
 use rustix::io::Errno;
@@ -30,7 +29,7 @@ pub(crate) struct WorkspaceReader {
 
 impl WorkspaceRoot {
     /// A reader for one call. It sees the whole workspace but for what is hidden now.
-    pub(crate) fn reader(&self) -> Result<WorkspaceReader, CallFailure> {
+    pub(crate) fn reader(&self) -> Result<WorkspaceReader> {
         let root = self.resolve_directory(Path::new("."), None, ".")?;
         let (opened, _) = root.ok_or_else(|| failure::not_found("."))?;
         Ok(WorkspaceReader { root: Dir::from_std_file(opened.dir.into()), protection: opened.protection })
@@ -40,7 +39,7 @@ impl WorkspaceRoot {
 impl WorkspaceReader {
     /// Where a path of a caller leads and what is there. Links are followed as long as they stay in the workspace; the
     /// path that is returned has none.
-    pub(crate) fn resolve(&self, path: &RelPath) -> Result<(PathBuf, Kind), CallFailure> {
+    pub(crate) fn resolve(&self, path: &RelPath) -> Result<(PathBuf, Kind)> {
         let shown = path.shown();
         let real = self.root.canonicalize(path.text());
         let real = real.map_err(|error| failure::io_error("opening", shown, &error))?;
@@ -90,7 +89,6 @@ impl WorkspaceReader {
         if self.is_hidden(&stat) { Err(Errno::NOENT) } else { Ok((file, stat)) }
     }
 
-    /// Opens a regular file.
     pub(crate) fn open_file(&self, path: &Path) -> Result<(File, Stat), Errno> {
         let (dir, name) = self.open_parent(path)?;
         self.open_file_at(dir, name)
@@ -128,12 +126,10 @@ impl WorkspaceReader {
         Ok(entries)
     }
 
-    /// Whether no tool may read this.
     pub(crate) fn is_hidden(&self, stat: &Stat) -> bool {
         self.protection.hides(Id::of(stat))
     }
 
-    /// The root, to go down from.
     fn open_root(&self) -> Result<OwnedFd, Errno> {
         open_dir(&self.root, OsStr::new("."))
     }
@@ -172,8 +168,9 @@ mod tests {
             let found = reader.resolve(&RelPath::parse(path)?)?;
             Ok((found.0.to_str().unwrap().to_owned(), found.1))
         };
-        let code =
-            |path: &str| resolve(path).map_err(|fault: CallFailure| fault.error.code.as_str()).unwrap_err();
+        let code = |path: &str| {
+            resolve(path).map_err(|fault: gantry_core::CallFailure| fault.error.code.as_str()).unwrap_err()
+        };
         assert_eq!(resolve(".").unwrap(), (String::new(), Kind::Directory));
         assert_eq!(resolve("l/sub").unwrap(), ("d/sub".to_owned(), Kind::Directory));
         assert_eq!(resolve("d/lf").unwrap(), ("d/f".to_owned(), Kind::File));

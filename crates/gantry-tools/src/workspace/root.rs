@@ -10,7 +10,7 @@ use super::entry::{Kind, digest_bounded, identity, link_target, open_regular, si
 use super::path::RelPath;
 use super::protected::{Guard, OpenDir};
 use super::{Error, ProtectedPaths};
-use crate::failure;
+use crate::failure::{self, Result};
 use crate::text::counted;
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
@@ -28,7 +28,6 @@ pub(super) const LINKS_FOLLOWED: usize = 40;
 /// A file whose content is compared; of a larger one, identity, size and times are.
 const HASHED_BYTES: u64 = 64 * 1024 * 1024;
 
-/// The opened workspace folder.
 #[derive(Debug)]
 pub(crate) struct WorkspaceRoot {
     dir: Dir,
@@ -95,7 +94,7 @@ impl WorkspaceRoot {
         directory: &Path,
         name: Option<&OsStr>,
         shown: &str,
-    ) -> Result<Option<(OpenDir, Vec<OsString>)>, CallFailure> {
+    ) -> Result<Option<(OpenDir, Vec<OsString>)>> {
         let mut missing = Vec::new();
         let mut obstacle = None;
         for reached in directory.ancestors() {
@@ -130,7 +129,7 @@ impl WorkspaceRoot {
     }
 
     /// Finds what is at a path that ends in a name.
-    pub(crate) fn resolve(&self, path: &RelPath, links: Links) -> Result<Entry, CallFailure> {
+    pub(crate) fn resolve(&self, path: &RelPath, links: Links) -> Result<Entry> {
         let shown = path.shown();
         let (mut directory, mut name) = path.split()?;
         for _ in 0..LINKS_FOLLOWED {
@@ -156,12 +155,7 @@ impl WorkspaceRoot {
 
     /// Where a link in a directory leads. The kernel resolves the joined path, so `..` in it means what it means to
     /// every other program that follows the link.
-    fn follow(
-        &self,
-        directory: &Path,
-        target: &[u8],
-        shown: &str,
-    ) -> Result<(PathBuf, OsString), CallFailure> {
+    fn follow(&self, directory: &Path, target: &[u8], shown: &str) -> Result<(PathBuf, OsString)> {
         let target = Path::new(OsStr::from_bytes(target));
         if target.is_absolute() || target.as_os_str().is_empty() {
             return Err(failure::outside(shown));
@@ -183,15 +177,14 @@ impl WorkspaceRoot {
 }
 
 impl Entry {
-    /// Looks at what has a name in a directory.
-    pub(crate) fn find(parent: OpenDir, name: OsString, shown: &str) -> Result<Self, CallFailure> {
+    pub(crate) fn find(parent: OpenDir, name: OsString, shown: &str) -> Result<Self> {
         let stat = stat_at(&parent.dir, &name);
         let stat = stat.map_err(|error| failure::os_error("looking at", shown, error))?;
         Ok(Self { parent, missing: Vec::new(), name, stat, shown: shown.to_owned() })
     }
 
     /// The directory and the name in it, or that there is no such directory.
-    pub(crate) fn at(&self) -> Result<(&OwnedFd, &OsStr), CallFailure> {
+    pub(crate) fn at(&self) -> Result<(&OwnedFd, &OsStr)> {
         if !self.missing.is_empty() {
             return Err(failure::missing_parent(&self.shown));
         }
@@ -199,12 +192,12 @@ impl Entry {
     }
 
     /// What has the name, or that nothing has.
-    pub(crate) fn existing(&self) -> Result<&Stat, CallFailure> {
+    pub(crate) fn existing(&self) -> Result<&Stat> {
         self.stat.as_ref().ok_or_else(|| failure::not_found(&self.shown))
     }
 
     /// Refuses to change what has the name, or to make what would get it.
-    pub(crate) fn may_change(&self) -> Result<(), CallFailure> {
+    pub(crate) fn may_change(&self) -> Result<()> {
         if self.missing.is_empty() {
             self.parent.may_change(&self.name, self.stat.as_ref(), &self.shown)
         } else {
@@ -214,7 +207,7 @@ impl Entry {
 
     /// Describes what has the name now, for the approver and to compare it later. That may not be what had the name when the
     /// path was resolved.
-    pub(crate) fn describe_target(&self) -> Result<Option<Existing>, CallFailure> {
+    pub(crate) fn describe_target(&self) -> Result<Option<Existing>> {
         let Ok((dir, name)) = self.at() else { return Ok(None) };
         let failed = |error| self.os_error("looking at", error);
         let Some(stat) = stat_at(dir, name).map_err(failed)? else { return Ok(None) };
@@ -245,7 +238,7 @@ impl Entry {
     }
 
     /// The digest and the size of a file, if it is not too large to be read and may be.
-    fn digest(&self, stat: &Stat) -> Result<Option<(Digest, u64)>, CallFailure> {
+    fn digest(&self, stat: &Stat) -> Result<Option<(Digest, u64)>> {
         let (dir, name) = self.at()?;
         if size(stat) > HASHED_BYTES {
             return Ok(None);

@@ -155,7 +155,7 @@ async fn a_server_that_is_busy_is_not_taken_for_one_that_hangs() {
     let server = memory.started().await;
     let health = server.settings.options.health_check;
     let under_way = server.pick_any().unwrap();
-    sleep(health.interval * 20).await;
+    sleep(health.interval.get() * 20).await;
     assert!(memory.count(1, "ping") > 10, "it was checked all the time");
     assert_eq!(*memory.connections.borrow(), 1, "its connection is the first one still");
     assert_eq!((server.status().health, &*server.status().status), (HealthStatus::Yellow, "slow"));
@@ -174,7 +174,7 @@ async fn a_server_that_hangs_with_nothing_to_do_is_begun_anew_after_two_checks()
     let (health, started) = (server.settings.options.health_check, Instant::now());
     memory.has_connections(2).await;
     assert_eq!(memory.count(1, "ping"), 2);
-    assert!(started.elapsed() <= (health.interval + health.timeout) * 2 + Duration::from_secs(1));
+    assert!(started.elapsed() <= (health.interval.get() + health.timeout.get()) * 2 + Duration::from_secs(1));
     server.close().await;
 }
 
@@ -185,8 +185,8 @@ async fn a_server_that_answers_checks_late_is_slow_and_not_down() {
         _ => Step::Answer(plain(request)),
     });
     let server = memory.started().await;
-    assert!(server.settings.options.health_check.timeout < Duration::from_secs(6));
-    sleep(server.settings.options.health_check.interval * 20).await;
+    assert!(server.settings.options.health_check.timeout.get() < Duration::from_secs(6));
+    sleep(server.settings.options.health_check.interval.get() * 20).await;
     assert_eq!(*memory.connections.borrow(), 1);
     assert_eq!(server.status().status, "slow");
     server.close().await;

@@ -1,6 +1,7 @@
 //! The background stream of a legacy server: messages that belong to no request.
 
-use super::{HttpSession, response::Opened};
+use super::HttpSession;
+use super::response::Opened;
 use crate::client::limits::{BACKGROUND_FAILURES, MESSAGE_BYTES, POLL, REOPEN, STREAM_WAS_WELL};
 use gantry_egress::{HttpResponse, SseParser};
 use std::sync::Arc;

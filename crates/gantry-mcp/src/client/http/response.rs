@@ -1,13 +1,11 @@
 //! One request over HTTP, from the POST to its answer; a stream that breaks is resumed.
 
 use super::{EVENT_STREAM, HttpSession, LAST_EVENT_ID, error_response};
-use crate::client::{
-    dispatcher::RequestGuard,
-    limits::{CLOSE_TIMEOUT, MESSAGE_BYTES, POLL, REOPEN, RESUMES},
-    message,
-    transport::{Call, TransportError},
-    types::UpstreamError,
-};
+use crate::client::dispatcher::RequestGuard;
+use crate::client::limits::{CLOSE_TIMEOUT, MESSAGE_BYTES, POLL, REOPEN, RESUMES};
+use crate::client::message;
+use crate::client::transport::{Call, TransportError};
+use crate::client::types::{Answer, UpstreamError};
 use crate::exchange::ServerNotification;
 use futures_util::FutureExt as _;
 use gantry_egress::{HttpError, HttpResponse, SseParser};
@@ -15,7 +13,6 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 use tokio::time::{sleep, timeout};
 
 impl HttpSession {
-    /// Posts a request and follows its answer.
     pub(super) async fn exchange(
         &self,
         request: &mut RequestGuard,
@@ -57,11 +54,7 @@ impl HttpSession {
     }
 
     /// Reads a stream until the outcome is there.
-    async fn follow(
-        &self,
-        mut response: HttpResponse,
-        request: &mut RequestGuard,
-    ) -> Result<String, UpstreamError> {
+    async fn follow(&self, mut response: HttpResponse, request: &mut RequestGuard) -> Answer {
         let mut parser = SseParser::new(MESSAGE_BYTES);
         let mut attempts = 0;
         loop {

@@ -1,7 +1,8 @@
 //! Answers that do not say, or say wrongly, to which request they belong.
 
 use super::fake::{Peer, a_client, call, legacy, target};
-use crate::client::{Protocol, Transport, UpstreamError, dispatcher::Dispatcher};
+use crate::client::dispatcher::Dispatcher;
+use crate::client::{Protocol, Transport, UpstreamError};
 use serde_json::json;
 use std::time::Duration;
 use tokio::time::timeout;

@@ -1,10 +1,8 @@
 //! Requests, notifications and broken servers on a duplex link.
 
 use super::fake::{Peer, a_client, call, call_with, legacy, modern};
-use crate::{
-    client::{Change, ListKind, UpstreamError},
-    exchange::ServerNotification,
-};
+use crate::client::{Change, ListKind, UpstreamError};
+use crate::exchange::ServerNotification;
 use serde_json::json;
 use std::time::Duration;
 

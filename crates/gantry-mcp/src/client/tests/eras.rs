@@ -1,15 +1,12 @@
 //! Finding out the era: every way in which a server may react to the question.
 
 use super::fake::{Peer, Stage, discovered, stage, target};
-use crate::{
-    Version,
-    client::{Connection, Protocol, Transport, UpstreamError, connect},
-};
+use crate::Version;
+use crate::client::{Connection, Protocol, Transport, UpstreamError, connect};
 use serde_json::json;
-use std::{
-    sync::{Arc, atomic::Ordering},
-    time::Duration,
-};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 async fn reached(stage: &Arc<Stage>, mut known: Protocol) -> Result<Connection, UpstreamError> {
     reached_or_learnt(stage, &mut known).await

@@ -1,31 +1,23 @@
 //! A played server and a played client.
 
-use crate::{
-    client::{
-        Change, Connection, IoStreams, OfferedCapabilities, Protocol, Spawn, Target, Transport,
-        UpstreamError, connect,
-    },
-    exchange::{
-        BoxFuture, Capabilities, ClientChannel, ClientRequest, ClientRequestError, ClientResponse, LogLevel,
-        RequestContext, ServerNotification,
-    },
+use crate::client::{
+    Change, Connection, IoStreams, OfferedCapabilities, Protocol, Spawn, Target, Transport, UpstreamError,
+    connect,
+};
+use crate::exchange::{
+    BoxFuture, Capabilities, ClientChannel, ClientRequest, ClientRequestError, ClientResponse, LogLevel,
+    RequestContext, ServerNotification,
 };
 use gantry_core::policy::{Policies, Preflight, Verdict, judge};
 use gantry_core::tool::{Annotations, ApprovalRule, Origin, Settings, ToolKind, ToolSpec};
 use gantry_core::{CallRequest, Caller, Permit, ResolvedCall, Role, Tool};
 use serde_json::{Value, json};
-use std::{
-    fmt::Debug,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
-use tokio::{
-    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream},
-    sync::{Notify, mpsc},
-};
+use std::fmt::Debug;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream};
+use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
 /// The server's end of a connection.

@@ -1,17 +1,16 @@
 //! Full connections: cancellations and answers get through, and no client is crowded out.
 
 use super::fake::{Peer, a_client, call_with, legacy, target};
-use crate::client::{
-    Protocol, Transport, UpstreamError, dispatcher::Dispatcher, limits::MAX_IN_FLIGHT,
-    pending::MAX_OWN_IN_FLIGHT,
-};
+use crate::client::dispatcher::Dispatcher;
+use crate::client::limits::MAX_IN_FLIGHT;
+use crate::client::pending::MAX_OWN_IN_FLIGHT;
+use crate::client::{Protocol, Transport, UpstreamError};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
-use std::{sync::Arc, time::Duration};
-use tokio::{
-    sync::{Semaphore, mpsc},
-    time::timeout,
-};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{Semaphore, mpsc};
+use tokio::time::timeout;
 
 #[test]
 fn a_connection_full_of_calls_has_room_for_gantrys_own_requests() {

@@ -1,14 +1,10 @@
 //! Requests whose caller is gone while their server may still run them: what the server sends for them reaches no other client.
 
 use super::fake::{Client, Events, Peer, a_client, call, legacy, target};
-use crate::{
-    client::{
-        Change, Connection, ListKind, Protocol, Transport, UpstreamError,
-        dispatcher::{Dispatcher, RequestGuard},
-        pending::{CANCELLED_TTL, MAX_ORPHANS, Recipient},
-    },
-    exchange::ServerNotification,
-};
+use crate::client::dispatcher::{Dispatcher, RequestGuard};
+use crate::client::pending::{CANCELLED_TTL, MAX_ORPHANS, Recipient};
+use crate::client::{Change, Connection, ListKind, Protocol, Transport, UpstreamError};
+use crate::exchange::ServerNotification;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::sync::mpsc;

@@ -1,27 +1,23 @@
 //! Requests and streams of sessions with a handshake.
 
 use super::{Accept, Events, SESSION_HEADER, refuse};
-use crate::{
-    ErrorObject, Version,
-    envelope::Request,
-    limits::{SESSION_IN_FLIGHT, STREAM_AFTER},
-    server::{
-        Body, EventStream, Handler, Server,
-        body::Source,
-        connection::Connection,
-        event_log::{EventLogs, EventPosition, EventReader, SESSION_STREAM},
-        in_flight::{InFlightGuard, InFlightRequests},
-        legacy,
-        notifications::{NotificationFeed, SessionEvents},
-        outgoing::Delivery,
-        request_channel::ResponseMode,
-        request_task::{Next, RequestTask},
-        sessions::HttpSession,
-    },
-};
+use crate::envelope::Request;
+use crate::limits::{SESSION_IN_FLIGHT, STREAM_AFTER};
+use crate::server::body::Source;
+use crate::server::connection::Connection;
+use crate::server::event_log::{EventLogs, EventPosition, EventReader, SESSION_STREAM};
+use crate::server::in_flight::{InFlightGuard, InFlightRequests};
+use crate::server::notifications::{NotificationFeed, SessionEvents};
+use crate::server::outgoing::Delivery;
+use crate::server::request_channel::ResponseMode;
+use crate::server::request_task::{Next, RequestTask};
+use crate::server::sessions::HttpSession;
+use crate::server::{Body, EventStream, Handler, Server, legacy};
+use crate::{ErrorObject, Version};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
+use std::time::Duration;
 use tokio::time::timeout;
 
 const LAST_EVENT: &str = "last-event-id";

@@ -1,18 +1,13 @@
 //! Requests without a session.
 
 use super::{Accept, refuse};
-use crate::{
-    ErrorObject,
-    envelope::Request,
-    server::{
-        Body, EventStream, Handler, Reply, Server,
-        body::{Source, message},
-        listen::{ListenRequest, Listening},
-        modern,
-        request::Operation,
-        request_task::{Next, RequestTask},
-    },
-};
+use crate::ErrorObject;
+use crate::envelope::Request;
+use crate::server::body::{Source, message};
+use crate::server::listen::{ListenRequest, Listening};
+use crate::server::request::Operation;
+use crate::server::request_task::{Next, RequestTask};
+use crate::server::{Body, EventStream, Handler, Reply, Server, modern};
 use bytes::Bytes;
 use http::{HeaderMap, Response, StatusCode};
 use std::sync::Arc;

@@ -1,17 +1,13 @@
 //! Results of other servers on their way to clients of every version.
 
 use super::{Fake, handshake, post};
-use crate::{
-    ErrorObject, Version,
-    exchange::{Capabilities, ForwardMethod},
-    raw,
-    server::{
-        convert,
-        request::ResultKind,
-        response::{ResponseContext, ResponseWriter},
-    },
-};
-use proptest::{collection::vec, prelude::*};
+use crate::exchange::{Capabilities, ForwardMethod};
+use crate::server::convert;
+use crate::server::request::ResultKind;
+use crate::server::response::{ResponseContext, ResponseWriter};
+use crate::{ErrorObject, Version, raw};
+use proptest::collection::vec;
+use proptest::prelude::*;
 
 fn converted_for(
     capabilities: &str,

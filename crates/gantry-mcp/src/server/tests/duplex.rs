@@ -1,19 +1,16 @@
 //! Connections that carry messages both ways: questions, news, parking and listening on one of them; and HTTP+SSE.
 
 use super::{Events, Fake, TestServer, error_code, said};
-use crate::{
-    client::ListKind,
-    limits::{CONNECTIONS, STDIO_CLOSE_TIMEOUT, STDIO_DRAIN},
-    server::{Change, duplex::Duplex},
-};
+use crate::client::ListKind;
+use crate::limits::{CONNECTIONS, STDIO_CLOSE_TIMEOUT, STDIO_DRAIN};
+use crate::server::Change;
+use crate::server::duplex::Duplex;
 use bytes::Bytes;
 use futures_util::stream::unfold;
 use http::StatusCode;
 use std::time::Duration;
-use tokio::{
-    sync::mpsc,
-    time::{Instant, timeout},
-};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout};
 
 const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}}"#;
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}}}}"#;

@@ -1,24 +1,17 @@
 //! What is kept so that streams can be resumed: how much, for how long, and what goes first.
 
 use super::{Events, Fake, answer, handshake, headers};
-use crate::{
-    limits::{
-        REPLAY_BYTES, SESSION_STREAMS, STREAM_BYTES, STREAM_EVENTS, STREAM_KEPT, STREAM_KEPT_WHEN_FULL,
-    },
-    server::{
-        event_log::{EventLogs, EventPosition, EventReader, LogBudget},
-        outgoing::Delivery,
-    },
+use crate::limits::{
+    REPLAY_BYTES, SESSION_STREAMS, STREAM_BYTES, STREAM_EVENTS, STREAM_KEPT, STREAM_KEPT_WHEN_FULL,
 };
+use crate::server::event_log::{EventLogs, EventPosition, EventReader, LogBudget};
+use crate::server::outgoing::Delivery;
 use futures_util::FutureExt as _;
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
-use tokio::{sync::Semaphore, time::timeout};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
 
 /// Room for three messages of [`message`] and not for four.
 const ROOM: usize = 4000;

@@ -4,7 +4,8 @@ use super::{Fake, TestServer, handshake, headers};
 use crate::server::Body;
 use bytes::Bytes;
 use http::Response;
-use proptest::{collection::vec, prelude::*};
+use proptest::collection::vec;
+use proptest::prelude::*;
 use serde_json::Value;
 
 /// Pieces that make a message likely to be almost right.

@@ -2,7 +2,8 @@
 
 use super::{Fake, TOOLS, error_code, handshake, headers, post, said, shown};
 use bytes::Bytes;
-use std::{fmt::Write as _, sync::atomic::Ordering};
+use std::fmt::Write as _;
+use std::sync::atomic::Ordering;
 
 /// The code that a body gets in a session of 2025-11-25, with its HTTP status.
 async fn refusal(body: &str) -> (String, i64) {

@@ -1,7 +1,8 @@
 //! `subscriptions/listen`: what is granted, what is sent, and how it ends.
 
 use super::{Events, Fake, TestServer, answer, error_code, post};
-use crate::{client::ListKind, server::Change};
+use crate::client::ListKind;
+use crate::server::Change;
 
 const SENT: [(&str, &str); 2] =
     [("mcp-protocol-version", "2026-07-28"), ("mcp-method", "subscriptions/listen")];

@@ -1,14 +1,10 @@
 //! Questions to clients of 2026-07-28: asked by a result, answered by the same request sent again.
 
 use super::{Events, Fake, TestServer, answer, error_code, headers, post, question, shown};
-use crate::{
-    exchange::{Capabilities, ClientChannel as _},
-    limits::{PARKED_PER_IDENTITY, QUESTION_WAIT},
-    server::{
-        outgoing::Outgoing,
-        request_channel::{ClientMode, RequestChannel, RequestOptions},
-    },
-};
+use crate::exchange::{Capabilities, ClientChannel as _};
+use crate::limits::{PARKED_PER_IDENTITY, QUESTION_WAIT};
+use crate::server::outgoing::Outgoing;
+use crate::server::request_channel::{ClientMode, RequestChannel, RequestOptions};
 use bytes::Bytes;
 use serde_json::Value;
 use std::time::Duration;

@@ -1,13 +1,13 @@
 //! The life of an HTTP session: whose it is, how it ends, and what runs in it.
 
 use super::{Fake, TestServer, error_code, handshake, headers, post, shown};
-use crate::{
-    envelope::Id,
-    server::{Options, in_flight::InFlightRequests},
-};
+use crate::envelope::Id;
+use crate::server::Options;
+use crate::server::in_flight::InFlightRequests;
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
-use std::{sync::atomic::Ordering, time::Duration};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 const PING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
 const WAIT: &str = r#"{"jsonrpc":"2.0","id":"w","method":"tools/call","params":{"name":"wait"}}"#;

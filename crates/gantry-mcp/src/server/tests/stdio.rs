@@ -2,12 +2,12 @@
 
 use super::{Fake, TOOLS, TestServer, error_code, said};
 use crate::limits::{LINE_BYTES, STDIO_DRAIN, STDIO_IN_FLIGHT};
-use std::{io, sync::atomic::Ordering, time::Duration};
-use tokio::{
-    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream},
-    task::JoinHandle,
-    time::{Instant, timeout},
-};
+use std::io;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout};
 
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","clientInfo":{"name":"s"}}}"#;
 const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;

@@ -1,12 +1,10 @@
 //! Streams of legacy sessions: what comes before an answer, what comes without one, and how a broken one is resumed.
 
 use super::{Events, Fake, TestServer, answer, error_code, handshake, headers, post, shown};
-use crate::{
-    client::ListKind,
-    exchange::LogLevel,
-    limits::{KEEP_ALIVE, SESSION_IDLE, STREAM_AFTER},
-    server::{Body, Change, body},
-};
+use crate::client::ListKind;
+use crate::exchange::LogLevel;
+use crate::limits::{KEEP_ALIVE, SESSION_IDLE, STREAM_AFTER};
+use crate::server::{Body, Change, body};
 use bytes::Bytes;
 use http::Response;
 use tokio::time::Instant;

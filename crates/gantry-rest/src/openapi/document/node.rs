@@ -14,13 +14,11 @@ const ITEM_BYTES: usize = 8;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NodeRef<'a> {
     pub(crate) bundle: &'a Bundle,
-    /// The document that the value is in.
     pub(crate) document: usize,
     pub(crate) value: &'a Value,
 }
 
 impl<'a> NodeRef<'a> {
-    /// Another value of the same document.
     fn with(self, value: &'a Value) -> Self {
         Self { value, ..self }
     }
@@ -41,7 +39,6 @@ impl<'a> NodeRef<'a> {
         if self.take_steps(key, value) { value.map(|value| self.with(value)) } else { None }
     }
 
-    /// The text under this name.
     pub(crate) fn text(self, key: &str) -> Option<&'a str> {
         self.get(key).and_then(|member| member.value.as_str())
     }
@@ -77,9 +74,6 @@ impl<'a> NodeRef<'a> {
     }
 
     /// The value after all references.
-    ///
-    /// # Errors
-    /// A reference leads nowhere, to where it must not, or in circles.
     pub(crate) fn resolved(self) -> Result<Self, String> {
         let mut node = self;
         for _ in 0..HOPS {

@@ -10,9 +10,6 @@ const SHOWN: usize = 200;
 const LOCATION_BYTES: usize = 8 * 1024;
 
 /// Checks that a document may be read on behalf of a root document.
-///
-/// # Errors
-/// Says why not.
 pub(super) fn check(root: &Url, url: &Url) -> Result<(), &'static str> {
     if url.as_str().len() > LOCATION_BYTES {
         return Err("is too long");

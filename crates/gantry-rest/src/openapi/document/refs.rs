@@ -46,23 +46,7 @@ pub(super) fn is_name(reference: &str) -> bool {
 
 /// Follows a JSON Pointer that is part of an address.
 pub(super) fn pointer<'a>(root: &'a Value, fragment: &str) -> Option<&'a Value> {
-    if !fragment.contains(['%', '~']) {
-        return plain_pointer(root, fragment);
-    }
     // A percent sign that was never encoded counts as itself.
     let decoded = percent_decode_str(fragment).decode_utf8().unwrap_or(Cow::Borrowed(fragment));
     root.pointer(&decoded).or_else(|| root.pointer(fragment))
-}
-
-/// Follows a JSON Pointer without escapes. Almost all are like that, and `Value::pointer` takes several times as long.
-fn plain_pointer<'a>(root: &'a Value, fragment: &str) -> Option<&'a Value> {
-    let Some(path) = fragment.strip_prefix('/') else { return fragment.is_empty().then_some(root) };
-    path.split('/').try_fold(root, |value, key| match value {
-        Value::Object(members) => members.get(key),
-        Value::Array(items) => {
-            let usual = key == "0" || !key.starts_with(['0', '+']);
-            key.parse::<usize>().ok().filter(|_| usual).and_then(|index| items.get(index))
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
-    })
 }

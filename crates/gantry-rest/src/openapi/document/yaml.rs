@@ -1,8 +1,9 @@
 //! YAML documents as plain values.
 
+use crate::Object;
 use crate::openapi::limits::{COPIED_MIB, DEPTH};
 use gantry_core::yaml::{self, Dialect, Error, Node, Options, Place};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// How many duplicate keys one document is warned about.
 const DUPLICATE_KEYS: usize = 10;
@@ -43,7 +44,7 @@ fn value(node: Node, warnings: &mut Vec<String>) -> Result<Value, Error> {
 }
 
 fn object(entries: Vec<yaml::Entry>, warnings: &mut Vec<String>) -> Result<Value, Error> {
-    let mut members = Map::new();
+    let mut members = Object::new();
     let mut merged = Vec::new();
     for entry in entries {
         let place = entry.node.place;
@@ -68,7 +69,7 @@ fn object(entries: Vec<yaml::Entry>, warnings: &mut Vec<String>) -> Result<Value
 }
 
 /// The value of a merge key: a mapping, or several of them.
-fn mappings(value: Value, place: Place) -> Result<Vec<Map<String, Value>>, Error> {
+fn mappings(value: Value, place: Place) -> Result<Vec<Object>, Error> {
     let items = if let Value::Array(items) = value { items } else { vec![value] };
     let mapping = |item| if let Value::Object(map) = item { Some(map) } else { None };
     let message = "under a merge key (<<) there must be a mapping or a list of mappings".to_owned();

@@ -8,7 +8,6 @@ use std::collections::BTreeSet;
 /// Names that a warning gives as examples.
 const EXAMPLES: usize = 5;
 
-/// Whether each operation is chosen.
 pub(crate) fn chosen(
     found: &[OperationRef<'_>],
     names: &[String],

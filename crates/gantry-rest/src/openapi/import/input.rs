@@ -9,6 +9,7 @@ mod files;
 pub(crate) mod parameters;
 pub(crate) mod request_body;
 
+use crate::Object;
 use crate::openapi::document::NodeRef;
 use crate::openapi::import::ImportBudget;
 use crate::openapi::import::security::KeyPlace;
@@ -18,11 +19,10 @@ use crate::openapi::schema::{Converter, Direction, fit};
 use arguments::{Argument, ArgumentType, parameter_names};
 use gantry_core::schema::SchemaText;
 use parameters::ParameterDecl;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-/// The input of an operation.
 #[derive(Debug)]
 pub(crate) struct Input {
     pub(crate) schema: SchemaText,
@@ -30,9 +30,6 @@ pub(crate) struct Input {
 }
 
 /// The arguments of an operation. The API keys among its parameters come from the configuration, never from a model.
-///
-/// # Errors
-/// Says why the operation cannot be called with arguments.
 pub(crate) fn input(
     path: &str,
     item: NodeRef<'_>,
@@ -67,11 +64,8 @@ pub(crate) fn input(
 }
 
 /// The object that all arguments make.
-fn object<'a>(
-    arguments: &[Argument<'a>],
-    converter: &mut Converter<'a>,
-) -> Result<Map<String, Value>, String> {
-    let mut properties = Map::new();
+fn object<'a>(arguments: &[Argument<'a>], converter: &mut Converter<'a>) -> Result<Object, String> {
+    let mut properties = Object::new();
     let mut required = Vec::new();
     for argument in arguments {
         properties.insert(argument.name.clone(), argument.schema(converter)?);
@@ -79,7 +73,7 @@ fn object<'a>(
             required.push(Value::from(argument.name.as_str()));
         }
     }
-    let mut root = Map::new();
+    let mut root = Object::new();
     root.insert("type".to_owned(), "object".into());
     root.insert("properties".to_owned(), Value::Object(properties));
     if !required.is_empty() {

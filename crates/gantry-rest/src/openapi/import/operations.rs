@@ -15,12 +15,10 @@ const NAME_BYTES: usize = 1000;
 // Limit: tags of one operation.
 const TAGS: usize = 100;
 
-/// An operation in the document.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OperationRef<'a> {
     pub(crate) method: Method,
     pub(crate) path: &'a str,
-    /// Its path item.
     pub(crate) item: NodeRef<'a>,
     pub(crate) node: NodeRef<'a>,
 }
@@ -103,7 +101,6 @@ impl<'a> OperationRef<'a> {
         tags.take(TAGS).filter_map(|tag| tag.value.as_str()).filter(|tag| tag.len() <= NAME_BYTES)
     }
 
-    /// The `operationId`.
     pub(crate) fn id(&self) -> Option<&'a str> {
         self.node.text("operationId").filter(|id| id.len() <= NAME_BYTES)
     }

@@ -3,10 +3,11 @@
 //! An operation has one only if every success returns JSON that the document describes, since every result of a tool with
 //! an output schema has to fit it.
 
+use crate::Object;
 use crate::openapi::document::NodeRef;
 use crate::openapi::media::{essence, is_any, is_only_json};
 use crate::openapi::schema::{Direction, fit};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::collections::HashSet;
 
 // Limit: responses of one operation that are read.
@@ -18,7 +19,7 @@ const MEDIA_TYPES: usize = 50;
 pub(crate) fn schema(operation: NodeRef<'_>) -> Option<Value> {
     let schemas = described_successes(operation).filter(|schemas| !schemas.is_empty())?;
     let schema = fit(Direction::Output, |converter| {
-        let mut parts: Vec<Map<String, Value>> = Vec::new();
+        let mut parts: Vec<Object> = Vec::new();
         for schema in &schemas {
             let part = converter.schema(*schema)?;
             if !parts.contains(&part) {
@@ -43,7 +44,6 @@ fn described_successes(operation: NodeRef<'_>) -> Option<Vec<NodeRef<'_>>> {
     Some(schemas)
 }
 
-/// The responses that are successes.
 fn successes(responses: NodeRef<'_>) -> Vec<NodeRef<'_>> {
     let is_success = |status: &str| {
         let mut chars = status.chars();
@@ -95,7 +95,7 @@ fn is_one_json(media: &str) -> bool {
     is_only_json(media) && !essence(media).ends_with("/stream+json")
 }
 
-fn any_of(mut parts: Vec<Map<String, Value>>) -> Map<String, Value> {
+fn any_of(mut parts: Vec<Object>) -> Object {
     if parts.len() == 1 {
         return parts.pop().unwrap_or_default();
     }

@@ -23,7 +23,6 @@ pub enum KeyPlace {
     Cookie,
 }
 
-/// One scheme of a document.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 #[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Scheme {

@@ -23,7 +23,6 @@ const URL_BYTES: usize = 2000;
 // Limit: values of a variable that are read.
 const VALUES: usize = 1000;
 
-/// The servers of a document.
 #[derive(Debug)]
 pub(crate) struct Servers<'a> {
     options: &'a ImportOptions,
@@ -51,9 +50,6 @@ impl<'a> Servers<'a> {
     }
 
     /// The server of an operation.
-    ///
-    /// # Errors
-    /// Says what is wrong with the address, and what to do about it.
     pub(crate) fn of(&mut self, item: NodeRef<'a>, operation: NodeRef<'a>) -> Result<Url, String> {
         if self.options.base_url.is_some() {
             return self.root.clone();
@@ -131,7 +127,6 @@ pub(crate) fn folder(mut url: Url) -> Url {
     url
 }
 
-/// The address with its variables filled in.
 fn filled<'t>(
     template: &'t str,
     variables: Option<NodeRef<'_>>,
@@ -157,7 +152,6 @@ fn filled<'t>(
     Ok(Cow::Owned(out))
 }
 
-/// The value of a variable.
 fn value(
     name: &str,
     template: &str,

@@ -41,9 +41,6 @@ pub(crate) fn is_list(node: NodeRef<'_>) -> bool {
 }
 
 /// How the value of a parameter is written, by `collectionFormat`.
-///
-/// # Errors
-/// The format is not supported.
 pub(crate) fn serialization(node: NodeRef<'_>, place: Place) -> Result<Serialization, String> {
     let style = match node.text("collectionFormat").unwrap_or("csv") {
         format @ ("ssv" | "tsv" | "pipes") if is_list(node) => {

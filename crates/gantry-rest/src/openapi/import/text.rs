@@ -7,7 +7,6 @@ use crate::openapi::schema::{collapse, without_comments};
 use gantry_core::invisible::is_invisible;
 use serde_json::Value;
 
-/// Characters of a title.
 const TITLE_CHARS: usize = 200;
 
 /// A text, which YAML may have read as a number (`version: 1.0`).
@@ -19,12 +18,10 @@ pub(crate) fn scalar(node: NodeRef<'_>) -> String {
     }
 }
 
-/// A text in one line.
 pub(crate) fn line(text: &str) -> String {
     collapse(text, TITLE_CHARS)
 }
 
-/// The description of an operation.
 pub(crate) fn description(found: &OperationRef<'_>) -> String {
     let said = |key: &str| found.node.text(key).map(cleaned).filter(|text| !text.is_empty());
     let text = match (said("summary"), said("description")) {
@@ -62,14 +59,7 @@ fn cleaned(text: &str) -> String {
             out.extend(std::iter::repeat_n(' ', indent.min(8)));
         }
         blank = false;
-        let mut gap = false;
-        for word in words.split_whitespace() {
-            if gap {
-                out.push(' ');
-            }
-            out.push_str(word);
-            gap = true;
-        }
+        out.push_str(&words.split_whitespace().collect::<Vec<_>>().join(" "));
     }
     out
 }

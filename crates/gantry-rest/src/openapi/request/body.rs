@@ -5,10 +5,11 @@ mod tests;
 
 use super::file::File;
 use super::multipart::Parts;
+use crate::Object;
 use crate::openapi::limits::BODY_BYTES;
 use crate::openapi::media;
 use crate::openapi::request::parameters::{Pairs, Serialization, Style, TooLong, text};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// The argument that is the body, where its properties are no arguments.
 pub(crate) const BODY: &str = "body";
@@ -16,7 +17,6 @@ pub(crate) const BODY: &str = "body";
 /// A media type and the bytes of it.
 pub(crate) type Written = (String, Vec<u8>);
 
-/// How the body of an operation is made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Body {
     /// The media type that is sent; that of a multipart body has its boundary added.
@@ -42,7 +42,6 @@ pub(crate) enum BodyFormat {
     Binary,
 }
 
-/// The arguments of a body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Source {
     /// [`BODY`].
@@ -65,10 +64,7 @@ pub(crate) struct PropertyEncoding {
 
 impl Body {
     /// The body that these arguments make; nothing if none of them is for it and none has to be.
-    ///
-    /// # Errors
-    /// Says which argument cannot be sent, and why.
-    pub(crate) fn write(&self, arguments: &Map<String, Value>) -> Result<Option<Written>, String> {
+    pub(crate) fn write(&self, arguments: &Object) -> Result<Option<Written>, String> {
         let written = match self.format {
             BodyFormat::Json => self.json(arguments),
             BodyFormat::Form => self.form(arguments)?,
@@ -84,21 +80,21 @@ impl Body {
     }
 
     /// An explicit null is a value here, other than in forms.
-    fn json(&self, arguments: &Map<String, Value>) -> Option<Written> {
+    fn json(&self, arguments: &Object) -> Option<Written> {
         let text = match &self.source {
             Source::Whole => arguments.get(BODY).map(Value::to_string),
             Source::Fields(fields) => {
                 let given = fields.iter().filter_map(|(argument, property)| {
                     arguments.get(argument).map(|value| (property.clone(), value.clone()))
                 });
-                let object: Map<String, Value> = given.collect();
+                let object: Object = given.collect();
                 (self.required || !object.is_empty()).then(|| Value::Object(object).to_string())
             }
         };
         text.map(|text| (self.media.clone(), text.into_bytes()))
     }
 
-    fn form(&self, arguments: &Map<String, Value>) -> Result<Option<Written>, String> {
+    fn form(&self, arguments: &Object) -> Result<Option<Written>, String> {
         let mut pairs = Pairs::encoded(BODY_BYTES);
         for field in self.fields(arguments)? {
             let style = if field.value.is_object() { Style::Json } else { Style::Exploded };
@@ -111,7 +107,7 @@ impl Body {
         Ok(sent.then(|| (self.media.clone(), pairs.join().replace("%20", "+").into_bytes())))
     }
 
-    fn multipart(&self, arguments: &Map<String, Value>) -> Result<Option<Written>, String> {
+    fn multipart(&self, arguments: &Object) -> Result<Option<Written>, String> {
         let mut parts = Parts::default();
         for field in self.fields(arguments)? {
             parts.write(&field, self.encoding(field.name).unwrap_or(&PropertyEncoding::default()))?;
@@ -123,7 +119,7 @@ impl Body {
         Ok(Some((format!("{}; boundary={boundary}", self.media), bytes)))
     }
 
-    fn text(&self, arguments: &Map<String, Value>) -> Result<Option<Written>, String> {
+    fn text(&self, arguments: &Object) -> Result<Option<Written>, String> {
         let Some(value) = arguments.get(BODY).filter(|value| !value.is_null()) else { return Ok(None) };
         if value.is_array() || value.is_object() {
             return Err(format!("the argument {BODY:?} is no text, and the body is text"));
@@ -143,7 +139,7 @@ impl Body {
         Ok(Some((media, text.into_owned().into_bytes())))
     }
 
-    fn binary(&self, arguments: &Map<String, Value>) -> Result<Option<Written>, String> {
+    fn binary(&self, arguments: &Object) -> Result<Option<Written>, String> {
         let Some(value) = arguments.get(BODY).filter(|value| !value.is_null()) else { return Ok(None) };
         let file = File::read(&format!("argument {BODY:?}"), value, Some(&self.media))?;
         Ok(Some((file.content_type, file.content)))
@@ -154,7 +150,7 @@ impl Body {
     }
 
     /// The properties of a form or multipart body, those that are null left out.
-    fn fields<'a>(&'a self, arguments: &'a Map<String, Value>) -> Result<Vec<Field<'a>>, String> {
+    fn fields<'a>(&'a self, arguments: &'a Object) -> Result<Vec<Field<'a>>, String> {
         let fields: Vec<Field<'_>> = match (&self.source, arguments.get(BODY)) {
             (Source::Fields(fields), _) => fields
                 .iter()
@@ -180,7 +176,6 @@ impl Body {
     }
 }
 
-/// A property of a form.
 pub(super) struct Field<'a> {
     /// The argument that it comes from, for saying what is wrong with it.
     pub(super) whose: String,

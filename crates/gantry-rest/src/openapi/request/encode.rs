@@ -47,7 +47,6 @@ pub(crate) fn push(out: &mut String, text: &str, set: EncodeSet) {
     }
 }
 
-/// A text in this encoding.
 pub(crate) fn encode(text: &str, set: EncodeSet) -> String {
     let mut out = String::with_capacity(text.len());
     push(&mut out, text, set);

@@ -1,13 +1,14 @@
 //! Files in arguments.
 
 use super::body::too_large;
+use crate::Object;
 use crate::openapi::limits::BODY_BYTES;
 use crate::openapi::media;
 use crate::openapi::request::parameters::TooLong;
 use base64::Engine as _;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// Accepts base64 with and without padding, which models forget.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
@@ -15,7 +16,6 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// A file that is sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct File {
     pub(super) content: Vec<u8>,
@@ -59,7 +59,7 @@ impl File {
 }
 
 /// The text of a member, if there is one.
-fn member<'a>(whose: &str, members: &'a Map<String, Value>, name: &str) -> Result<Option<&'a str>, String> {
+fn member<'a>(whose: &str, members: &'a Object, name: &str) -> Result<Option<&'a str>, String> {
     match members.get(name) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => Ok(Some(text)),

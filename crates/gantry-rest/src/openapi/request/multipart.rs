@@ -12,7 +12,6 @@ use std::fmt::Write as _;
 /// Bytes of each part beside its headers and its content: the boundary and line breaks.
 const FRAME_BYTES: usize = 64;
 
-/// The parts of a body.
 #[derive(Debug, Default)]
 pub(super) struct Parts {
     /// The headers of each, and its content.

@@ -17,7 +17,6 @@ use serde_json::{Number, Value};
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Where a parameter goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
     Path,
@@ -56,7 +55,6 @@ impl Serialization {
     }
 }
 
-/// One parameter of an operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Parameter {
     /// The argument of the tool that has its value.

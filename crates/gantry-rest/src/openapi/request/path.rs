@@ -1,11 +1,11 @@
 //! The path of a request, from the template in the document.
 
 use super::too_long;
+use crate::Object;
 use crate::openapi::limits::ADDRESS_BYTES;
 use crate::openapi::request::encode::{EncodeSet, push};
 use crate::openapi::request::parameters::{Parameter, Place, TooLong, in_path};
 use percent_encoding::percent_decode_str;
-use serde_json::{Map, Value};
 
 /// A pair of the query that a document has in its path.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,7 +26,6 @@ fn sent(template: &str) -> (&str, &str) {
     ends.min().and_then(|end| template.split_at_checked(end)).unwrap_or((template, ""))
 }
 
-/// The path and the query of a template.
 pub(crate) fn split(template: &str) -> (&str, &str) {
     let (sent, _) = sent(template);
     sent.split_once('?').unwrap_or((sent, ""))
@@ -48,7 +47,7 @@ pub(crate) fn placeholders(text: &str) -> impl Iterator<Item = &str> {
 pub(super) fn write(
     template: &str,
     parameters: &[Parameter],
-    arguments: &Map<String, Value>,
+    arguments: &Object,
 ) -> Result<(String, Vec<FixedQueryPair>), String> {
     let mut writer = Writer { parameters, arguments, written: Vec::new(), bytes: 0 };
     let (path, query) = split(template);
@@ -74,7 +73,7 @@ pub(super) fn write(
 
 struct Writer<'a> {
     parameters: &'a [Parameter],
-    arguments: &'a Map<String, Value>,
+    arguments: &'a Object,
     /// Arguments and what they wrote, for saying which one is wrong.
     written: Vec<(&'a str, String)>,
     bytes: usize,

@@ -2,8 +2,9 @@
 
 use super::Converter;
 use super::convert::SchemaContext;
+use crate::Object;
 use crate::openapi::document::NodeRef;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 /// Keywords that constrain nothing; where two schemas have them, the outer one counts.
 const ANNOTATIONS: [&str; 3] = ["description", "deprecated", "default"];
@@ -14,16 +15,16 @@ impl<'a> Converter<'a> {
         &mut self,
         node: NodeRef<'a>,
         at: SchemaContext,
-        mut out: Map<String, Value>,
-    ) -> Result<Map<String, Value>, String> {
+        mut out: Object,
+    ) -> Result<Object, String> {
         for keyword in ["oneOf", "anyOf"] {
             let mut parts = self.parts(node, keyword, at)?;
             if parts.len() == 1 {
                 out = with_siblings(parts.pop().unwrap_or_default(), out);
-            } else if !parts.is_empty() && !parts.iter().any(Map::is_empty) {
+            } else if !parts.is_empty() && !parts.iter().any(Object::is_empty) {
                 let alternatives: Value = parts.into_iter().map(Value::Object).collect();
                 if out.contains_key("anyOf") {
-                    push_all_of(&mut out, Map::from_iter([("anyOf".to_owned(), alternatives)]));
+                    push_all_of(&mut out, Object::from_iter([("anyOf".to_owned(), alternatives)]));
                 } else {
                     out.insert("anyOf".to_owned(), alternatives);
                 }
@@ -41,12 +42,7 @@ impl<'a> Converter<'a> {
         Ok(out)
     }
 
-    fn parts(
-        &mut self,
-        node: NodeRef<'a>,
-        keyword: &str,
-        at: SchemaContext,
-    ) -> Result<Vec<Map<String, Value>>, String> {
+    fn parts(&mut self, node: NodeRef<'a>, keyword: &str, at: SchemaContext) -> Result<Vec<Object>, String> {
         let parts: Vec<NodeRef<'a>> = node.get(keyword).into_iter().flat_map(NodeRef::elements).collect();
         let at = at.in_place(parts.len());
         let mut found = Vec::new();
@@ -61,10 +57,7 @@ impl<'a> Converter<'a> {
 }
 
 /// A schema with further keywords for the same value.
-pub(super) fn with_siblings(
-    mut inner: Map<String, Value>,
-    mut outer: Map<String, Value>,
-) -> Map<String, Value> {
+pub(super) fn with_siblings(mut inner: Object, mut outer: Object) -> Object {
     let clash = |keyword: &String| inner.contains_key(keyword) && !ANNOTATIONS.contains(&keyword.as_str());
     if outer.keys().any(clash) {
         push_all_of(&mut outer, inner);
@@ -74,7 +67,7 @@ pub(super) fn with_siblings(
     inner
 }
 
-fn push_all_of(schema: &mut Map<String, Value>, part: Map<String, Value>) {
+fn push_all_of(schema: &mut Object, part: Object) {
     let parts = schema.entry("allOf").or_insert_with(|| Value::Array(Vec::new()));
     if let Value::Array(parts) = parts {
         parts.push(Value::Object(part));
@@ -82,7 +75,7 @@ fn push_all_of(schema: &mut Map<String, Value>, part: Map<String, Value>) {
 }
 
 /// States that a returned value is an object where its parts say so: MCP clients require the type at the root.
-fn state_object(out: &mut Map<String, Value>) {
+fn state_object(out: &mut Object) {
     let is_object = |part: &Value| part.get("type").is_some_and(|name| name == "object");
     let parts = |keyword: &str| out.get(keyword).and_then(Value::as_array);
     let all = parts("allOf").is_some_and(|parts| parts.iter().any(is_object));
@@ -92,14 +85,13 @@ fn state_object(out: &mut Map<String, Value>) {
     }
 }
 
-/// The schema, or null.
-pub(super) fn or_null(mut out: Map<String, Value>) -> Map<String, Value> {
+pub(super) fn or_null(mut out: Object) -> Object {
     if !["$ref", "allOf", "anyOf"].iter().any(|keyword| out.contains_key(*keyword)) {
         null_in_type(&mut out);
         return out;
     }
     let annotation = |keyword: &&str| out.shift_remove(*keyword).map(|value| ((*keyword).to_owned(), value));
-    let mut either: Map<String, Value> = ANNOTATIONS.iter().filter_map(annotation).collect();
+    let mut either: Object = ANNOTATIONS.iter().filter_map(annotation).collect();
     let alone = out.len() == 1;
     let alternatives = match out.get_mut("anyOf") {
         Some(Value::Array(alternatives)) if alone => {
@@ -112,7 +104,7 @@ pub(super) fn or_null(mut out: Map<String, Value>) -> Map<String, Value> {
     either
 }
 
-fn null_in_type(out: &mut Map<String, Value>) {
+fn null_in_type(out: &mut Object) {
     match out.get_mut("type") {
         Some(Value::Array(types)) if !types.iter().any(|name| name == "null") => types.push("null".into()),
         Some(name @ Value::String(_)) if *name != "null" => *name = json!([name.clone(), "null"]),

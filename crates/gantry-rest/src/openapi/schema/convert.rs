@@ -3,9 +3,10 @@
 use super::keywords::{self, MAX_CHOICES};
 use super::text::{self, add_sentence};
 use super::{Converter, DetailLevel, Direction, composition, flatten};
+use crate::Object;
 use crate::openapi::document::NodeRef;
 use crate::openapi::limits::PROPERTY_DESCRIPTION_CHARS;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::HashSet;
 
@@ -51,18 +52,14 @@ impl SchemaContext {
 }
 
 impl<'a> Converter<'a> {
-    pub(super) fn convert(
-        &mut self,
-        node: NodeRef<'a>,
-        at: SchemaContext,
-    ) -> Result<Map<String, Value>, String> {
+    pub(super) fn convert(&mut self, node: NodeRef<'a>, at: SchemaContext) -> Result<Object, String> {
         self.spend(2);
         if at.depth > DEPTH {
             self.room = 0;
         }
         // `true` and `false` are laxer as `{}`.
         if self.room == 0 || !node.value.is_object() {
-            return Ok(Map::new());
+            return Ok(Object::new());
         }
         match node.reference() {
             Some(reference) => self.reference(node, reference, at),
@@ -71,7 +68,6 @@ impl<'a> Converter<'a> {
         }
     }
 
-    /// A schema of a child value.
     fn child(&mut self, node: NodeRef<'a>, at: SchemaContext) -> Result<Value, String> {
         let chain = std::mem::take(&mut self.chain);
         let schema = self.convert(node, at.child());
@@ -88,11 +84,7 @@ impl<'a> Converter<'a> {
     }
 
     /// Everything that a schema says beside a reference.
-    pub(super) fn object(
-        &mut self,
-        node: NodeRef<'a>,
-        at: SchemaContext,
-    ) -> Result<Map<String, Value>, String> {
+    pub(super) fn object(&mut self, node: NodeRef<'a>, at: SchemaContext) -> Result<Object, String> {
         let mut out = self.scalars(node, at);
         self.properties(node, at, &mut out)?;
         if let Some(items) = node.get("items").filter(|items| items.value.is_object()) {
@@ -105,7 +97,7 @@ impl<'a> Converter<'a> {
     }
 
     /// Type, description and the other keywords that hold no schema.
-    fn scalars(&mut self, node: NodeRef<'a>, at: SchemaContext) -> Map<String, Value> {
+    fn scalars(&mut self, node: NodeRef<'a>, at: SchemaContext) -> Object {
         let mut types = keywords::declared_types(node);
         if types.is_empty() && node.get("type").is_none() && keywords::choices(node).is_empty() {
             types = keywords::inferred_types(node);
@@ -126,18 +118,18 @@ impl<'a> Converter<'a> {
         out
     }
 
-    fn typed(&self, types: &[&'static str], at: SchemaContext) -> Map<String, Value> {
+    fn typed(&self, types: &[&'static str], at: SchemaContext) -> Object {
         let null = self.is_lax() && !at.whole && !types.is_empty() && !types.contains(&"null");
         let types: Vec<&str> = types.iter().copied().chain(null.then_some("null")).collect();
         let value = match types.as_slice() {
-            [] => return Map::new(),
+            [] => return Object::new(),
             [one] => Value::from(*one),
             many => Value::from(many),
         };
-        Map::from_iter([("type".to_owned(), value)])
+        Object::from_iter([("type".to_owned(), value)])
     }
 
-    fn spend_all(&mut self, out: &Map<String, Value>) {
+    fn spend_all(&mut self, out: &Object) {
         for (keyword, value) in out {
             let bytes = match value {
                 Value::String(text) => text.len(),
@@ -170,15 +162,15 @@ impl<'a> Converter<'a> {
     }
 
     /// Only the description, which every version allows beside a reference.
-    pub(super) fn described(&mut self, node: NodeRef<'a>) -> Map<String, Value> {
-        let mut out = Map::new();
+    pub(super) fn described(&mut self, node: NodeRef<'a>) -> Object {
+        let mut out = Object::new();
         insert_text(&mut out, self.own_description(node));
         self.spend_all(&out);
         out
     }
 
     /// What is left of a schema below the last level that is shown.
-    fn outline(&mut self, node: NodeRef<'a>, at: SchemaContext) -> Map<String, Value> {
+    fn outline(&mut self, node: NodeRef<'a>, at: SchemaContext) -> Object {
         let mut types = keywords::inferred_types(node);
         if types.is_empty() {
             let parts = node.get("allOf").into_iter().flat_map(NodeRef::elements);
@@ -195,13 +187,8 @@ impl<'a> Converter<'a> {
         if !self.is_lax() && keywords::is_nullable(node) { composition::or_null(out) } else { out }
     }
 
-    fn properties(
-        &mut self,
-        node: NodeRef<'a>,
-        at: SchemaContext,
-        out: &mut Map<String, Value>,
-    ) -> Result<(), String> {
-        let mut properties = Map::new();
+    fn properties(&mut self, node: NodeRef<'a>, at: SchemaContext, out: &mut Object) -> Result<(), String> {
+        let mut properties = Object::new();
         for (name, property) in node.get("properties").into_iter().flat_map(NodeRef::members) {
             if self.room == 0 {
                 return Ok(());
@@ -231,7 +218,7 @@ impl<'a> Converter<'a> {
 
     /// Requires the properties that this schema describes itself. A caller could not know of others, and those that are
     /// not sent in this direction are not among them.
-    fn required(&mut self, node: NodeRef<'a>, properties: &Map<String, Value>, out: &mut Map<String, Value>) {
+    fn required(&mut self, node: NodeRef<'a>, properties: &Object, out: &mut Object) {
         let names = node.get("required").into_iter().flat_map(NodeRef::elements);
         let names =
             names.filter_map(|name| name.value.as_str()).filter(|name| properties.contains_key(*name));
@@ -244,7 +231,7 @@ impl<'a> Converter<'a> {
     }
 }
 
-fn insert_text(out: &mut Map<String, Value>, description: String) {
+fn insert_text(out: &mut Object, description: String) {
     if !description.is_empty() {
         out.insert("description".to_owned(), Value::String(description));
     }

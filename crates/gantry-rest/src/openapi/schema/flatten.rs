@@ -19,9 +19,6 @@ pub(crate) struct Fields<'a> {
 
 /// The properties of an object, if it is nothing but a known set of them: no alternatives, no further properties, no
 /// discriminator, not null.
-///
-/// # Errors
-/// A reference leads nowhere.
 pub(crate) fn fields(node: NodeRef<'_>) -> Result<Option<Fields<'_>>, String> {
     let Found { fields, exact, error } = found(node);
     let Fields { properties, .. } = &fields;

@@ -1,9 +1,10 @@
 //! Keywords that hold plain values, each dropped if its value has the wrong type.
 
 use super::Converter;
+use crate::Object;
 use crate::openapi::document::NodeRef;
 use gantry_core::yaml;
-use serde_json::{Map, Number, Value};
+use serde_json::{Number, Value};
 use std::borrow::Cow;
 
 // Limit: values of an enumeration that are listed.
@@ -89,7 +90,6 @@ pub(super) fn choices(node: NodeRef<'_>) -> &[Value] {
     }
 }
 
-/// A scalar as text.
 pub(super) fn as_text(value: &Value) -> Option<Cow<'_, str>> {
     match value {
         Value::String(text) => Some(Cow::Borrowed(text)),
@@ -105,7 +105,7 @@ impl Converter<'_> {
         node: NodeRef<'_>,
         types: &[&str],
         most: usize,
-        out: &mut Map<String, Value>,
+        out: &mut Object,
     ) {
         let choices = choices(node);
         if choices.len() > most || choices.iter().any(is_nested) {
@@ -143,7 +143,7 @@ pub(crate) fn is_scalar(node: NodeRef<'_>) -> bool {
 }
 
 /// Adds the default, if it is short and of the right type.
-pub(super) fn insert_default(node: NodeRef<'_>, types: &[&str], out: &mut Map<String, Value>) {
+pub(super) fn insert_default(node: NodeRef<'_>, types: &[&str], out: &mut Object) {
     let default = node.get("default").map(|default| default.value).filter(|value| !value.is_null());
     let short = |value: &&Value| value.as_str().is_none_or(|text| is_short(text, DEFAULT_CHARS));
     if let Some(value) = default.filter(short).and_then(|value| as_type(value, types)) {
@@ -152,7 +152,7 @@ pub(super) fn insert_default(node: NodeRef<'_>, types: &[&str], out: &mut Map<St
 }
 
 /// Adds the keywords that say what a text holds.
-pub(super) fn insert_formats(node: NodeRef<'_>, out: &mut Map<String, Value>) {
+pub(super) fn insert_formats(node: NodeRef<'_>, out: &mut Object) {
     for keyword in ["format", "contentMediaType", "contentEncoding"] {
         if let Some(word) = node.text(keyword).filter(|word| is_short(word, WORD_CHARS)) {
             out.insert(keyword.to_owned(), Value::from(word));
@@ -161,7 +161,7 @@ pub(super) fn insert_formats(node: NodeRef<'_>, out: &mut Map<String, Value>) {
 }
 
 /// Adds the limits of numbers, texts, lists and objects.
-pub(super) fn insert_bounds(node: NodeRef<'_>, out: &mut Map<String, Value>) {
+pub(super) fn insert_bounds(node: NodeRef<'_>, out: &mut Object) {
     let number = |keyword: &str| node.get(keyword).and_then(|found| number(found.value));
     for (inclusive, exclusive) in [("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")] {
         // Before 3.1, the exclusive keyword is a flag beside the other one.

@@ -3,24 +3,23 @@
 use super::composition::{or_null, with_siblings};
 use super::convert::{FEW_CHOICES, SchemaContext};
 use super::{Converter, DetailLevel, Direction, keywords, text};
+use crate::Object;
 use crate::openapi::document::{NodeRef, Version};
-use serde_json::{Map, Value};
 
 /// Keywords that hold schemas.
 const NESTING: [&str; 7] = ["$ref", "properties", "items", "additionalProperties", "allOf", "oneOf", "anyOf"];
 
 impl<'a> Converter<'a> {
-    /// A schema with a `$ref`.
     pub(super) fn reference(
         &mut self,
         node: NodeRef<'a>,
         reference: &'a str,
         at: SchemaContext,
-    ) -> Result<Map<String, Value>, String> {
+    ) -> Result<Object, String> {
         let target = match (node.bundle.find(node.document, reference), self.direction) {
             (Ok(target), _) => target.skip_aliases(),
             (Err(reason), Direction::Input) => return Err(reason),
-            (Err(_), Direction::Output) => return Ok(Map::new()),
+            (Err(_), Direction::Output) => return Ok(Object::new()),
         };
         // Only 3.1 has keywords beside a reference; authors of older documents mean their descriptions all the same.
         let has_siblings = node.bundle.version == Version::V31;
@@ -35,23 +34,18 @@ impl<'a> Converter<'a> {
     ///
     /// **Invariant:** no definition refers to another for its own value, only for child values, so that following
     /// references in the result always ends.
-    fn target(
-        &mut self,
-        target: NodeRef<'a>,
-        reference: &str,
-        at: SchemaContext,
-    ) -> Result<Map<String, Value>, String> {
+    fn target(&mut self, target: NodeRef<'a>, reference: &str, at: SchemaContext) -> Result<Object, String> {
         let address = target.address();
         // A reference back to the same value demands nothing.
         if self.chain.contains(&address) {
-            return Ok(Map::new());
+            return Ok(Object::new());
         }
         let plain = NESTING.iter().all(|keyword| target.get(keyword).is_none())
             && keywords::choices(target).len() <= FEW_CHOICES;
         if self.detail == DetailLevel::Definitions && !plain && !at.in_definition && !at.whole {
             let name = self.define(target, text::definition_name(reference));
             self.spend(name.len() + 16);
-            return Ok(Map::from_iter([("$ref".to_owned(), format!("#/$defs/{name}").into())]));
+            return Ok(Object::from_iter([("$ref".to_owned(), format!("#/$defs/{name}").into())]));
         }
         if self.detail == DetailLevel::Inline && !plain && !self.inlined.insert(address) {
             self.room = 0;

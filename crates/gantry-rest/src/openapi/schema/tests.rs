@@ -22,9 +22,9 @@ fn node<'a>(bundle: &'a Bundle, name: &str) -> NodeRef<'a> {
 }
 
 /// The schema `x` as a tool's only argument.
-fn root<'a>(bundle: &'a Bundle, converter: &mut Converter<'a>) -> Result<Map<String, Value>, String> {
+fn root<'a>(bundle: &'a Bundle, converter: &mut Converter<'a>) -> Result<Object, String> {
     let schema = converter.schema(node(bundle, "x"))?;
-    Ok(Map::from_iter([("properties".to_owned(), json!({ "x": schema }))]))
+    Ok(Object::from_iter([("properties".to_owned(), json!({ "x": schema }))]))
 }
 
 /// The same with this much detail, if that fits.

@@ -55,7 +55,6 @@ fn without_invisible(word: &str) -> Cow<'_, str> {
     Cow::Owned(word.chars().filter(|c| !is_invisible(*c)).collect())
 }
 
-/// Appends a sentence.
 pub(super) fn add_sentence(text: &mut String, sentence: &str) {
     if !text.is_empty() {
         if !text.ends_with(['.', '!', '?', ':', '…']) {

@@ -203,7 +203,7 @@ impl Home {
 
 /// The server `s`, with much time to start.
 fn slow_to_start(options: ServerOptions) -> ServerSettings {
-    let (startup_timeout, protocol) = (Duration::from_secs(30), Protocol::Legacy);
+    let (startup_timeout, protocol) = (Duration::from_secs(30).into(), Protocol::Legacy);
     let options = ServerOptions { startup_timeout, protocol, ..options };
     ServerSettings { options, ..settings("s", "") }
 }

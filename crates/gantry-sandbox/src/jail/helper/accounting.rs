@@ -14,22 +14,20 @@
 
 mod space;
 
-use std::collections::BTreeSet;
-use std::fs::File;
-use std::io;
-use std::os::fd::OwnedFd;
-use std::os::unix::fs::FileExt as _;
-use std::time::{Duration, Instant};
-
-use rustix::process::{DumpableBehavior, Signal, set_dumpable_behavior};
-
 use super::HelperJob;
 use super::proc::{Proc, open_folder};
 use super::rootfs::IN_MEMORY;
 use crate::jail::error::{At as _, Step};
 use crate::jail::{Access, JailError};
 use crate::sys;
+use rustix::process::{DumpableBehavior, Signal, set_dumpable_behavior};
 use space::Space;
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt as _;
+use std::time::{Duration, Instant};
 
 /// What a file in memory takes besides its contents.
 const FILE_COST: u64 = 1024;

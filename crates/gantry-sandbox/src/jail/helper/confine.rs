@@ -1,7 +1,9 @@
 //! The rights and limits of the program, besides what it can see.
 
-use std::io;
-
+use crate::jail::error::{JailError, Step};
+use crate::jail::probe::Backend;
+use crate::jail::protocol::JobSpec;
+use crate::jail::{Access, HOME, STORE, WORKSPACE};
 use landlock::{
     ABI, Access as _, AccessFs, BitFlags, PathBeneath, PathFd, Ruleset, RulesetAttr as _, RulesetCreated,
     RulesetCreatedAttr as _, RulesetError, RulesetStatus, Scope,
@@ -13,11 +15,7 @@ use rustix::thread::{
     clear_ambient_capability_set, remove_capability_from_bounding_set, set_capabilities,
     set_capabilities_secure_bits, set_no_new_privs,
 };
-
-use crate::jail::error::{JailError, Step};
-use crate::jail::probe::Backend;
-use crate::jail::protocol::JobSpec;
-use crate::jail::{Access, HOME, STORE, WORKSPACE};
+use std::io;
 
 const DESCRIPTORS: u64 = 1024;
 

@@ -1,5 +1,12 @@
 //! The last steps of a process on its way to be the program: it enters its folder, gives up its rights, and is executed.
 
+use super::{HelperJob, confine, seccomp};
+use crate::jail::error::{At as _, JailError, Step};
+use crate::jail::protocol;
+use crate::jail::{HOME, Job, STORE, WORKSPACE};
+use crate::sys;
+use rustix::fs::{Access as Mode, FileType, Mode as Bits, OFlags, ResolveFlags};
+use rustix::io::Errno;
 use std::convert::Infallible;
 use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
@@ -7,15 +14,6 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Component, Path, PathBuf};
 use std::process::Command;
-
-use rustix::fs::{Access as Mode, FileType, Mode as Bits, OFlags, ResolveFlags};
-use rustix::io::Errno;
-
-use super::{HelperJob, confine, seccomp};
-use crate::jail::error::{At as _, JailError, Step};
-use crate::jail::protocol;
-use crate::jail::{HOME, Job, STORE, WORKSPACE};
-use crate::sys;
 
 /// Where programs are looked for if the job's environment does not say.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";

@@ -1,11 +1,5 @@
 //! The network of a jail: a loopback device that leads nowhere, and for some jobs a listener that Gantry answers at.
 
-use std::net::TcpListener;
-use std::os::fd::AsFd as _;
-
-use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketType, socket};
-
 use super::HelperJob;
 use super::proc::Proc;
 use crate::jail::JailError;
@@ -13,6 +7,10 @@ use crate::jail::PROXY;
 use crate::jail::error::{At as _, Step};
 use crate::jail::protocol::{self, Report};
 use crate::sys;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketType, socket};
+use std::net::TcpListener;
+use std::os::fd::AsFd as _;
 
 /// The least, the usual and the most bytes that wait in a connection: the most is what a socket counts as memory.
 const BUFFER: &str = "4096 65536 262144";

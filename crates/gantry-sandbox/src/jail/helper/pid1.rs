@@ -1,18 +1,6 @@
 //! The first process of a jail: starts the program, reaps the dead, and ends everything when a limit is reached, the
 //! program has ended or Gantry is gone. To end everything, it only has to end itself.
 
-use std::cell::Cell;
-use std::io;
-use std::os::fd::OwnedFd;
-use std::os::unix::process::ExitStatusExt as _;
-use std::time::{Duration, Instant};
-
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
-use rustix::process::{Pid, Signal};
-use rustix::thread::CapabilitySet;
-use rustix::time::{ClockId, clock_gettime};
-
 use super::accounting::{Accounting, Sample};
 use super::mounts::MountWatch;
 use super::proc::Proc;
@@ -22,6 +10,16 @@ use crate::jail::probe::Backend;
 use crate::jail::protocol::{self, Report};
 use crate::jail::{ExitReason, JailError, Limits};
 use crate::sys::{self, jail::Dead};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal};
+use rustix::thread::CapabilitySet;
+use rustix::time::{ClockId, clock_gettime};
+use std::cell::Cell;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt as _;
+use std::time::{Duration, Instant};
 
 /// How often the limits and the protected mounts are checked.
 const INTERVAL: Duration = Duration::from_millis(10);

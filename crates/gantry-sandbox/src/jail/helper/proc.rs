@@ -1,14 +1,12 @@
 //! The process file system of the first process of a jail: it shows all processes of the jail, also those that hide.
 
-use std::fs::File;
-use std::io::{self, Read as _, Write as _};
-use std::os::fd::OwnedFd;
-
+use super::rootfs::new_mount;
 use rustix::fs::{Dir, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mount::MountAttrFlags;
-
-use super::rootfs::new_mount;
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::OwnedFd;
 
 /// Limit: bytes of a file that is read here; a list of children can be long.
 const TEXT_LIMIT: u64 = 256 << 10;

@@ -4,14 +4,13 @@
 //! A filter cannot see arguments behind a pointer. Where a program has another way to the same effect, such a call does
 //! not exist in the jail: `clone3` and `openat2`.
 
-use std::collections::BTreeMap;
-use std::io;
-
 use libc::c_long;
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
     TargetArch, sock_filter,
 };
+use std::collections::BTreeMap;
+use std::io;
 
 type Rules = BTreeMap<c_long, Vec<SeccompRule>>;
 

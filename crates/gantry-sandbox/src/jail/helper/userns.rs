@@ -5,10 +5,10 @@
 //! root's would be worth having. So root's folders are mounted such that they look like those of an unused user, and
 //! files made in them become root's.
 
-use std::fs;
-use std::io;
-use std::os::fd::{AsFd as _, OwnedFd};
-
+use super::HelperJob;
+use crate::jail::error::{At as _, JailError, Step};
+use crate::jail::protocol::{self, Owner};
+use crate::sys;
 use rustix::fs::{Gid, Uid};
 use rustix::mount::{OpenTreeFlags, open_tree};
 use rustix::process::{WaitOptions, getegid, geteuid, waitpid};
@@ -16,11 +16,9 @@ use rustix::thread::{
     LinkNameSpaceType, UnshareFlags, move_into_link_name_space, set_thread_groups, set_thread_res_gid,
     set_thread_res_uid,
 };
-
-use super::HelperJob;
-use crate::jail::error::{At as _, JailError, Step};
-use crate::jail::protocol::{self, Owner};
-use crate::sys;
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
 
 /// The user and the group in the jail.
 const INSIDE: Owner = Owner { uid: 1000, gid: 1000 };

@@ -1,16 +1,5 @@
 //! The work before a job exists, on a thread that may block: checks, locks, descriptors and the start of the helper.
 
-use std::ffi::OsStr;
-use std::io;
-use std::os::fd::{AsFd as _, OwnedFd};
-use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
-use std::process::Stdio;
-use std::time::Duration;
-
-use rustix::fs::{Mode, OFlags};
-use tokio::process::{Child, Command};
-
 use super::Builder;
 use super::running::{Pipes, RunningJob};
 use crate::jail::bubblewrap;
@@ -20,6 +9,15 @@ use crate::jail::probe::Backend;
 use crate::jail::protocol::{self, JobSpec, Owner};
 use crate::jail::workspace::{Workspace, WorkspaceLease};
 use crate::jail::{HELPER_ARG, JailError, Job, Limits};
+use rustix::fs::{Mode, OFlags};
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+use tokio::process::{Child, Command};
 
 /// Limit: bytes of the files of a job together.
 pub(in crate::jail) const FILES_LIMIT: u64 = 64 << 20;

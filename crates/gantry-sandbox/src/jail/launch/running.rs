@@ -1,22 +1,20 @@
 //! A job from the moment that its helper has it until nothing of it lives.
 
+use super::{END_LIMIT, Started, capture};
+use crate::jail::cgroup::JobCgroup;
+use crate::jail::protocol::{self, Report};
+use crate::jail::workspace::WorkspaceLease;
+use crate::jail::{ExitReason, JailError};
 use std::io;
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::process::ExitStatus;
 use std::time::Duration;
-
 use tokio::io::Interest;
 use tokio::net::UnixStream;
 use tokio::process::{Child, ChildStderr, ChildStdout};
 use tokio::time::{Instant, timeout};
-
-use super::{END_LIMIT, Started, capture};
-use crate::jail::cgroup::JobCgroup;
-use crate::jail::protocol::{self, Report};
-use crate::jail::workspace::WorkspaceLease;
-use crate::jail::{ExitReason, JailError};
 
 const START_LIMIT: Duration = Duration::from_secs(10);
 

@@ -1,12 +1,10 @@
 //! What a job is given: arguments, environment, input, folders, files, and a partner in the network.
 
+use super::cell::Cell;
+use gantry_sandbox::jail::{Access, ExitReason, JailError};
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
-
-use gantry_sandbox::jail::{Access, ExitReason, JailError};
-
-use super::cell::Cell;
 
 #[tokio::test]
 async fn a_job_ends_with_its_own_code() {

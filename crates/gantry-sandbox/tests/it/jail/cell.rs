@@ -1,14 +1,12 @@
 //! A workspace with a sandbox, to run jobs in.
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::Duration;
-
+use crate::world::{PROBE, World};
 use gantry_sandbox::jail::{
     Access, ExitReason, JailError, Job, JobOutput, Limits, ProtectedPaths, Running, Sandbox, Workspace,
 };
-
-use crate::world::{PROBE, World};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 
 /// The program that can be a helper; somewhere else if another user runs the tests.
 pub(crate) fn probe() -> PathBuf {

@@ -1,13 +1,11 @@
 //! However a job ends, and whichever of its processes died, nothing of it is left.
 
-use std::fs;
-use std::process::{Command, Stdio};
-
-use gantry_sandbox::jail::{ProtectedPaths, Workspace, wait_idle};
-use rustix::process::{Pid, Signal, kill_process};
-
 use super::cell::{Cell, probe};
 use crate::world::{all_processes, eventually, kill};
+use gantry_sandbox::jail::{ProtectedPaths, Workspace, wait_idle};
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs;
+use std::process::{Command, Stdio};
 
 /// Starts daemons that ignore signals, says so by a file, and waits.
 const STUBBORN: &str = "for i in 1 2 3; do (trap '' HUP INT TERM; setsid sleep 1000 </dev/null >/dev/null 2>&1 &); done; \

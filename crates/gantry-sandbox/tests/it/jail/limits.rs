@@ -1,12 +1,10 @@
 //! The limits of a job. A process that reaches one ends with everything it started.
 
-use std::fs;
-use std::time::Duration;
-
-use gantry_sandbox::jail::{Access, ExitReason, JobOutput};
-
 use super::cell::Cell;
 use super::yard::{WAYS, Yard};
+use gantry_sandbox::jail::{Access, ExitReason, JobOutput};
+use std::fs;
+use std::time::Duration;
 
 /// Starts daemons as daemons do it, which ignore every signal that can be ignored.
 const DAEMONS: &str = "import os, signal, time\n\

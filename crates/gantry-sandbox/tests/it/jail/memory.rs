@@ -1,12 +1,10 @@
 //! What counts as memory of a job, and what happens when it is too much.
 
-use std::fs;
-
-use gantry_sandbox::jail::ExitReason;
-
 use super::cell::Cell;
 use super::limits::assert_end;
 use super::yard::{WAYS, Yard};
+use gantry_sandbox::jail::ExitReason;
+use std::fs;
 
 #[tokio::test]
 async fn too_much_memory_in_one_process_is_the_end() {

@@ -1,16 +1,14 @@
 //! Protected files stay protected, also if another process changes the workspace while a jail is built.
 
+use super::yard::{WAYS, Way, Yard};
+use crate::world::eventually;
+use rustix::fs::{CWD, RenameFlags, renameat_with};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
-
-use rustix::fs::{CWD, RenameFlags, renameat_with};
-
-use super::yard::{WAYS, Way, Yard};
-use crate::world::eventually;
 
 /// How often a jail is built meanwhile. bubblewrap is the one that goes by paths.
 fn rounds(way: Way) -> usize {

@@ -1,12 +1,11 @@
 //! Every user may run Gantry and own the workspace: files get the right owner, and all else is the same.
 
+use super::cell::{Cell, probe};
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
-
-use super::cell::{Cell, probe};
 
 /// A user id without an account on this machine.
 const ORDINARY: u32 = 12345;

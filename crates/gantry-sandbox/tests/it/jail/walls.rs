@@ -1,12 +1,10 @@
 //! What a job cannot get at: the machine's files, processes, sockets and powers.
 
+use super::cell::Cell;
+use gantry_sandbox::jail::ExitReason;
 use std::fs;
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixListener};
-
-use gantry_sandbox::jail::ExitReason;
-
-use super::cell::Cell;
 
 #[tokio::test]
 async fn a_job_has_three_descriptors() {

@@ -1,13 +1,12 @@
 //! Workspaces with protected paths, and the processes that run jobs on them as Gantry would: each way that jails are
 //! built, as the user that runs the tests and, if that is root, as an ordinary one.
 
+use crate::world::{PROBE, World};
 use std::fs;
 use std::os::unix::fs::FileTypeExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-
-use crate::world::{PROBE, World};
 
 /// An ordinary user without an account.
 const ORDINARY: u32 = 54321;

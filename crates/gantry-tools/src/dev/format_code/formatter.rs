@@ -5,12 +5,11 @@ use crate::command::toolchains::Toolchains;
 use crate::dev::ecosystem::Ecosystem;
 use crate::dev::project_dir::{ProjectDir, has_extension};
 use crate::dev::{missing_program, project_command};
-use crate::failure;
+use crate::failure::{self, Result};
 use gantry_core::CallFailure;
 use gantry_sandbox::jail::Access;
 use std::path::{Path, PathBuf};
 
-/// A program that formats code.
 struct Program {
     /// The program, perhaps with the command of it that formats, for people.
     name: &'static str,
@@ -22,7 +21,6 @@ struct Program {
 
 /// The file or folder, in the arguments of a [`Program`]. It stands where no file is taken for an option.
 const TARGET: &str = "TARGET";
-/// The option for the edition of Rust.
 const EDITION: &str = "--edition=";
 
 const CARGO_FMT: Program = Program { name: "cargo fmt", fix: "fmt", check: "fmt -- --check" };
@@ -42,11 +40,9 @@ const SHFMT: Program = Program { name: "shfmt", fix: "-w ./TARGET", check: "-d .
 const CLANG: Program =
     Program { name: "clang-format", fix: "-i -- TARGET", check: "--dry-run --Werror -- TARGET" };
 
-/// Code of one kind, and what formats it.
 struct Language {
     /// None is formatted by files only.
     ecosystem: Option<Ecosystem>,
-    /// How the names of its files end.
     extensions: &'static [&'static str],
     /// The first one that is there is taken.
     programs: &'static [Program],
@@ -76,7 +72,6 @@ const LANGUAGES: [Language; 6] = [
     },
 ];
 
-/// A formatter and what it is to work on.
 #[derive(Debug)]
 pub(super) struct Formatter {
     pub(super) name: &'static str,
@@ -94,7 +89,7 @@ impl Formatter {
         chosen: Option<Ecosystem>,
         toolchains: &Toolchains,
         check: bool,
-    ) -> Result<Self, CallFailure> {
+    ) -> Result<Self> {
         let language = find_language(project, chosen)?;
         let is_package = project.file.is_none() && language.ecosystem == Some(Ecosystem::Cargo);
         let (programs, folder) = if is_package {
@@ -120,7 +115,7 @@ impl Formatter {
 }
 
 /// The language of a file or of the project in a folder: the chosen one, or the one that its name or its files say.
-fn find_language(project: &ProjectDir, chosen: Option<Ecosystem>) -> Result<&'static Language, CallFailure> {
+fn find_language(project: &ProjectDir, chosen: Option<Ecosystem>) -> Result<&'static Language> {
     let (ecosystem, name) = match &project.file {
         Some(file) => (chosen, file.as_str()),
         None => (Some(Ecosystem::detect(project, chosen)?), ""),

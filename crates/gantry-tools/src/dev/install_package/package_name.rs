@@ -2,12 +2,10 @@
 //! file, an address or a repository.
 
 use crate::dev::ecosystem::Ecosystem;
-use crate::failure;
+use crate::failure::{self, Result};
 use crate::text::display_text;
-use gantry_core::CallFailure;
 use regex::Regex;
 
-/// Packages of one call.
 const PACKAGES: usize = 50;
 /// A package with its version; npm takes names of 214 characters.
 const PACKAGE_BYTES: usize = 256;
@@ -28,7 +26,7 @@ fn form(ecosystem: Ecosystem) -> &'static str {
 }
 
 /// Refuses what is not the name of a package, perhaps with a version.
-pub(super) fn check(ecosystem: Ecosystem, packages: &[String]) -> Result<(), CallFailure> {
+pub(super) fn check(ecosystem: Ecosystem, packages: &[String]) -> Result<()> {
     if packages.len() > PACKAGES {
         return Err(failure::invalid(format!(
             "{} packages are given; at most {PACKAGES} are taken",

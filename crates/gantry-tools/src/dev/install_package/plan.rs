@@ -5,9 +5,8 @@ use crate::command::runner::{CommandSpec, NetworkAccess};
 use crate::dev::ecosystem::Ecosystem;
 use crate::dev::project_dir::ProjectDir;
 use crate::dev::{NEW_PYTHON, cargo_config, own_python, project_command};
-use crate::failure;
+use crate::failure::{self, Result};
 use crate::options::Registries;
-use gantry_core::CallFailure;
 use gantry_core::digest::Digest;
 
 /// The log of what modules come to. Go compares with it what any proxy gives; it has no packages.
@@ -16,7 +15,6 @@ const GO_SUMS: &str = "sum.golang.org";
 /// The names of packages, in the command lines of [`Manager`].
 const PACKAGES: &str = "PACKAGES";
 
-/// A package manager.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Manager {
     pub(super) name: &'static str,
@@ -104,7 +102,6 @@ const PIP: Manager = Manager {
     ..NPM
 };
 
-/// How to install what a call asks for.
 #[derive(Debug)]
 pub(super) struct InstallPlan {
     pub(super) manager: &'static Manager,
@@ -123,11 +120,7 @@ pub(super) struct InstallPlan {
 
 impl InstallPlan {
     /// Plans what a call asks for. Reads the project's files; one that is there and cannot be read is an error.
-    pub(super) fn make(
-        project: &ProjectDir,
-        args: &Args,
-        registries: &Registries,
-    ) -> Result<Self, CallFailure> {
+    pub(super) fn make(project: &ProjectDir, args: &Args, registries: &Registries) -> Result<Self> {
         let ecosystem = Ecosystem::detect(project, args.ecosystem)?;
         package_name::check(ecosystem, &args.packages)?;
         let has_declarations =
@@ -155,7 +148,7 @@ impl InstallPlan {
         let to_step = |run: CommandSpec| with_settings(run, ecosystem, &source, args.scripts);
         let steps: Vec<_> = manager.steps(project, args, &config, &access).into_iter().map(to_step).collect();
         let files = manager.files.iter().map(|name| Ok((*name, project.digest(name)?)));
-        let files = files.collect::<Result<Vec<_>, CallFailure>>()?;
+        let files = files.collect::<Result<Vec<_>>>()?;
         let commands: Vec<_> = steps.iter().map(CommandSpec::command_line).collect();
         let bound = serde_json::json!([project.folder, commands, source, hosts, files]);
         let precondition = format!("judged:{}", Digest::of(bound.to_string().as_bytes()));

@@ -5,9 +5,8 @@ use crate::command::runner::CommandSpec;
 use crate::dev::ecosystem::Ecosystem;
 use crate::dev::project_dir::ProjectDir;
 use crate::dev::{cargo_config, own_python, project_command};
-use crate::failure;
+use crate::failure::{self, Result};
 use crate::options::Registries;
-use gantry_core::CallFailure;
 use serde_json::Value;
 use std::path::Path;
 
@@ -21,7 +20,6 @@ const TEST_FOLDERS: [&str; 2] = ["tests", "test"];
 /// What is read of each output of a suite. Results are at the end of it, so this is generous.
 const OUTPUT_BYTES: usize = 16 * 1024 * 1024;
 
-/// How to run the tests of a project.
 #[derive(Debug)]
 pub(super) struct TestPlan {
     pub(super) ecosystem: Ecosystem,
@@ -34,11 +32,7 @@ pub(super) struct TestPlan {
 
 impl TestPlan {
     /// How to run what a call asks for. Reads the project's files.
-    pub(super) fn make(
-        project: &ProjectDir,
-        args: &Args,
-        registries: &Registries,
-    ) -> Result<Self, CallFailure> {
+    pub(super) fn make(project: &ProjectDir, args: &Args, registries: &Registries) -> Result<Self> {
         check(args)?;
         let ecosystem = Ecosystem::detect(project, args.ecosystem)?;
         let (runner, run) = match ecosystem {
@@ -62,7 +56,7 @@ impl TestPlan {
     }
 }
 
-fn check(args: &Args) -> Result<(), CallFailure> {
+fn check(args: &Args) -> Result<()> {
     let all = args.args.iter().chain(&args.filter);
     if args.args.len() > ARGS || all.clone().any(|arg| arg.len() > ARG_BYTES || arg.contains('\0')) {
         return Err(failure::invalid(format!(
@@ -90,7 +84,7 @@ const RUNNERS: [(&str, Option<&str>, &str); 3] = [
 const SHELL_CHARACTERS: &str = "&|;<>$`()*?[{~#\\\n'\"";
 
 /// How the test script of a package is run, as far as it is understood.
-fn node(project: &ProjectDir, args: &Args) -> Result<(&'static str, CommandSpec), CallFailure> {
+fn node(project: &ProjectDir, args: &Args) -> Result<(&'static str, CommandSpec)> {
     let filter_by = |option: &str| args.filter.as_ref().map(|name| format!("{option}={name}"));
     let npm = |options: Vec<String>| {
         let dashes = (options.len() + args.args.len() > 0).then_some("--");
@@ -174,7 +168,7 @@ pub(super) mod tests {
         project: &ProjectDir,
         args: &Args,
         has_pytest: bool,
-    ) -> Result<Vec<String>, CallFailure> {
+    ) -> Result<Vec<String>> {
         let plan = TestPlan::make(project, args, &Registries::default())?;
         let run = plan.unittest.filter(|_| !has_pytest).unwrap_or(plan.run);
         Ok(run.command_line())

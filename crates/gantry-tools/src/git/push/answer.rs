@@ -1,13 +1,12 @@
 //! What git answers to a push, and what that means.
 
 use super::{Output, Plan};
-use crate::failure;
+use crate::failure::{self, Result};
 use crate::git::remote::{display, redact};
 use crate::text::{display_text, last_lines};
 use gantry_core::{CallFailure, ErrorCode, ToolError};
 use gantry_sandbox::jail::{ExitReason, JobOutput};
 
-/// Lines of the server that a result has.
 const SERVER_LINES: usize = 40;
 
 /// What git says before anything is sent, the code of it, and what the caller can do. The first that fits counts.
@@ -33,7 +32,7 @@ const SIGNS: [(&[&str], ErrorCode, &str); 3] = [
 ];
 
 /// Reads the one line that tells about the branch: `flag TAB from:to TAB summary`.
-pub(super) fn read(ran: &JobOutput, plan: &Plan) -> Result<Output, CallFailure> {
+pub(super) fn read(ran: &JobOutput, plan: &Plan) -> Result<Output> {
     let stdout = ran.stdout.text();
     let stderr = redact(&plan.url, &ran.stderr.text());
     let line = stdout.lines().find_map(|line| {
@@ -44,7 +43,9 @@ pub(super) fn read(ran: &JobOutput, plan: &Plan) -> Result<Output, CallFailure> 
     let (flag, from) = match (line, ran.end) {
         (Some(("!", summary)), _) => return Err(rejected(summary, &stderr, plan)),
         (Some(("=", _)), ExitReason::Exited(0)) => ("=", Some(plan.commit.clone())),
-        (Some((flag @ ("*" | "+" | " "), summary)), ExitReason::Exited(0)) => (flag, old_commit(summary)),
+        (Some((flag @ ("*" | "+" | " "), summary)), ExitReason::Exited(0)) => {
+            (flag, summary.split_once("..").map(|(from, _)| from.to_owned()))
+        }
         (Some(_) | None, _) => return Err(unanswered(&stderr, plan)),
     };
     Ok(Output {
@@ -60,13 +61,6 @@ pub(super) fn read(ran: &JobOutput, plan: &Plan) -> Result<Output, CallFailure> 
     })
 }
 
-/// The first commit of `from..to`.
-fn old_commit(summary: &str) -> Option<String> {
-    let (hash, _) = summary.split_once("..")?;
-    Some(hash.to_owned())
-}
-
-/// What the server said.
 fn server_lines(said: &str) -> String {
     let lines = said.lines().filter_map(|line| line.strip_prefix("remote:"));
     let shown = lines.map(|line| display_text(line.trim())).filter(|line| !line.is_empty());

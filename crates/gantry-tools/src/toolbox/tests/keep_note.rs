@@ -34,13 +34,13 @@ impl Tool for KeepNote {
     type Args = Args;
     type Output = Output;
 
-    async fn preflight(&self, _args: Args) -> Result<Preflight, CallFailure> {
+    async fn preflight(&self, _args: Args) -> Result<Preflight> {
         let note = self.note();
         let ask = note.as_ref().map(|note| format!("the note “{}” would be replaced", display_text(note)));
         Ok(Preflight { ask, precondition: Some(fingerprint(note.as_deref()).into()) })
     }
 
-    async fn run(&self, call: PermittedCall<Args>) -> Result<Output, CallFailure> {
+    async fn run(&self, call: PermittedCall<Args>) -> Result<Output> {
         let mut note = self.note();
         if call.precondition() != Some(&*fingerprint(note.as_deref())) {
             return Err(failure::outdated(

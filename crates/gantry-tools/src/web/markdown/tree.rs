@@ -59,13 +59,11 @@ const MARKED: [&str; 9] = ["a", "b", "strong", "i", "em", "code", "kbd", "samp",
 /// The only attributes that are kept, so that a tag with a million others takes no memory.
 const ATTRIBUTES: [&str; 5] = ["alt", "class", "href", "src", "start"];
 
-/// The position of a node in its tree.
 pub(super) type NodeId = usize;
 
 /// The page itself, which is the first node.
 pub(super) const DOCUMENT: NodeId = 0;
 
-/// A part of a page.
 pub(super) enum Node {
     Text(String),
     Element(Element),
@@ -80,7 +78,6 @@ pub(super) struct Element {
     pub(super) children: Vec<NodeId>,
 }
 
-/// A tag that opens an element.
 #[derive(Default)]
 struct Tag {
     name: String,

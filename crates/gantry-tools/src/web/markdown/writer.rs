@@ -6,7 +6,6 @@
 use super::one_line;
 use super::tree::{BLOCKS, DOCUMENT, Element, Node, NodeId, TABLE_PARTS, Tree};
 
-/// The Markdown of a page.
 pub(super) fn write(tree: &Tree) -> String {
     let text = tree.element(DOCUMENT).map(|document| Writer { tree }.children(document)).unwrap_or_default();
     text.trim().to_owned()

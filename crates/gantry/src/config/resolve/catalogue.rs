@@ -43,10 +43,11 @@ impl Resolver<'_> {
                 let written = self.documents.has(project, &["tools", id, "startupTimeoutMs"]);
                 let startup = [
                     ("timeouts.startupMs", more.timeouts.startup_ms.some()),
-                    ("startupTimeoutMs", Some(options.startup_timeout).filter(|_| written)),
+                    ("startupTimeoutMs", Some(options.startup_timeout.get()).filter(|_| written)),
                 ];
-                options.startup_timeout =
-                    self.one_timeout(project, &keys, startup).unwrap_or(options.startup_timeout);
+                if let Some(timeout) = self.one_timeout(project, &keys, startup) {
+                    options.startup_timeout = timeout.into();
+                }
                 if options.health_check.kind != HealthKind::Jsonrpc {
                     let message = "has no effect; it is asked over the connection (jsonrpc)";
                     self.warn(project, &["tools", id, "healthCheck", "kind"], message);
@@ -73,8 +74,8 @@ impl Resolver<'_> {
         self.check_own_id(project, id, more.id.as_deref());
         let CatalogueBuiltinKeys { mut builtin_policy, timeouts, permissions, .. } = more;
         let own_timeout = match &builtin_policy {
-            BuiltinPolicy::FsRead(policy) | BuiltinPolicy::FsWrite(policy) => policy.timeout,
-            BuiltinPolicy::ShellExec(policy) => policy.timeout,
+            BuiltinPolicy::FsRead(policy) | BuiltinPolicy::FsWrite(policy) => policy.timeout.some(),
+            BuiltinPolicy::ShellExec(policy) => policy.timeout.some(),
         };
         let given = [
             ("timeouts.requestMs", timeouts.request_ms.some()),
@@ -88,7 +89,7 @@ impl Resolver<'_> {
             self.problem(project, &["tools", id, "permissions", "filesystem"], FILESYSTEM);
         }
         match &mut builtin_policy {
-            BuiltinPolicy::ShellExec(policy) => policy.timeout = options.timeout.some(),
+            BuiltinPolicy::ShellExec(policy) => policy.timeout = options.timeout.get().into(),
             BuiltinPolicy::FsRead(policy) | BuiltinPolicy::FsWrite(policy) => {
                 let (own, other) = (&policy.allowed_paths, &permissions.allowed_paths);
                 if !own.is_empty() && !other.is_empty() && sorted(own) != sorted(other) {

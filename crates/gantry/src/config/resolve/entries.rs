@@ -269,7 +269,7 @@ fn without_effect(transport: TransportType, options: &ServerOptions) -> Vec<&'st
         ("args", !options.args.is_empty(), is_stdio),
         ("env", !options.env.is_empty(), is_stdio),
         ("cwd", options.cwd.is_some(), is_stdio),
-        ("replicas", options.replicas > 1, is_stdio),
+        ("replicas", options.replicas.get() > 1, is_stdio),
         ("headers", !options.headers.is_empty(), sends_headers),
     ];
     keys.into_iter().filter(|(_, is_said, is_used)| *is_said && !is_used).map(|(key, ..)| key).collect()

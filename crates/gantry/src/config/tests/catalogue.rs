@@ -50,14 +50,14 @@ fn an_entry_of_kind_mcp_is_one_more_server() {
          healthCheck: { kind: jsonrpc, intervalMs: 11, timeoutMs: 13 }, prefix: false",
     );
     let ServerOptions { command, args, env, cwd, replicas, .. } = &found.options;
-    assert_eq!((command.as_deref(), *replicas, env["A"].expose()), (Some("node"), 1, "hunter2"));
+    assert_eq!((command.as_deref(), replicas.get(), env["A"].expose()), (Some("node"), 1, "hunter2"));
     assert_eq!(args, &["/home/project/s/x.js", "-v", "../y"].map(Secret::from));
     assert_eq!(cwd.as_deref(), Some(Path::new("/home/project/sub")));
-    assert_eq!(found.options.startup_timeout, Duration::from_millis(9));
+    assert_eq!(found.options.startup_timeout.get(), Duration::from_millis(9));
     assert_eq!(found.tools.timeout.some(), Some(Duration::from_millis(7)));
     assert_eq!(values(found.tools.allowed.as_deref().unwrap()), ["a*"]);
     assert_eq!(found.tools.queue.as_deref(), Some("disk"));
-    assert_eq!(found.options.health_check.interval, Duration::from_millis(11));
+    assert_eq!(found.options.health_check.interval.get(), Duration::from_millis(11));
     assert!(!found.options.prefix && found.off.is_none());
 }
 
@@ -146,11 +146,14 @@ fn a_shell_has_commands_and_the_others_have_paths() {
     ]);
     let loaded = folder.load();
     let policies: Vec<_> = loaded.config.main().builtin.values().map(|it| it.policy.clone()).collect();
-    let shell = |commands: &[&str], timeout| {
+    let shell = |commands: &[&str], timeout: u64| {
         let allowed_commands = commands.iter().map(ToString::to_string).collect();
-        BuiltinPolicy::ShellExec(ShellPolicy { allowed_commands, timeout })
+        BuiltinPolicy::ShellExec(ShellPolicy {
+            allowed_commands,
+            timeout: Duration::from_millis(timeout).into(),
+        })
     };
-    assert_eq!(policies, [shell(&["git"], None), shell(&["ls", "/bin/cat"], Some(Duration::from_millis(5)))]);
+    assert_eq!(policies, [shell(&["git"], 0), shell(&["ls", "/bin/cat"], 5)]);
     refused(
         "tools:\n  a: { kind: builtin, builtinPolicy: { name: shell_exec } }\n  \
          b: { kind: builtin, builtinPolicy: { name: shell_exec, allowedCommands: [ls], allowedPaths: [a] } }\n  \
@@ -310,7 +313,7 @@ fn an_entry_may_have_a_file() {
     let loaded = folder.load();
     let main = loaded.config.main();
     let search = &main.mcp_servers["search"];
-    assert_eq!(search.options.startup_timeout, Duration::from_secs(20));
+    assert_eq!(search.options.startup_timeout.get(), Duration::from_secs(20));
     assert_eq!(search.options.args, [Secret::from(folder.path("servers/search.js").display().to_string())]);
     let Some(DisabledReason::Unusable(reason)) = &search.off else { panic!("it is on") };
     assert!(reason.starts_with("tools/search/tool.json:9: env.TOKEN: ${NONE}"), "{reason}");

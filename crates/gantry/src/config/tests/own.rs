@@ -13,12 +13,12 @@ fn what_is_not_said_is_at_its_default_and_nothing_is_open() {
     {
         let config = yaml(text);
         let Project { code, web, git, search, .. } = config.main();
-        let (limits, builds) = (code.limits(), code.builds.limits());
+        let builds = &code.builds;
         assert!(!code.network && code.toolchains.is_empty() && code.registries.npm.is_none());
-        assert_eq!((limits.memory_mb, limits.disk_mb), (512, 1024));
-        assert_eq!((limits.cpu_seconds, limits.processes), (60, 64));
-        assert_eq!((builds.memory_mb, builds.disk_mb), (2048, 8192));
-        assert_eq!((builds.cpu_seconds, builds.processes), (600, 256));
+        assert_eq!((code.memory_mb.get(), code.disk_mb.get()), (512, 1024));
+        assert_eq!((code.cpu_seconds.get(), code.processes.get()), (60, 64));
+        assert_eq!((builds.memory_mb.get(), builds.disk_mb.get()), (2048, 8192));
+        assert_eq!((builds.cpu_seconds.get(), builds.processes.get()), (600, 256));
         assert!(web.allow.is_empty() && web.allow_private.is_empty() && web.search.is_none());
         assert!(git.credentials.is_empty() && git.author.is_none() && search.embeddings.is_none());
     }
@@ -35,14 +35,14 @@ fn what_is_said_is_read_for_each_project_by_itself() {
     );
     let Project { code, web, git, search, .. } = config.main();
     assert!(code.network);
-    assert_eq!((code.limits().memory_mb, code.builds.limits().processes), (64, 9));
+    assert_eq!((code.memory_mb.get(), code.builds.processes.get()), (64, 9));
     assert_eq!(code.toolchains, ["/home/project/sdk", "/opt/x"].map(std::path::PathBuf::from));
     assert_eq!(code.registries.npm.as_deref(), Some("http://n/"));
     assert_eq!((web.allow.len(), web.allow_private[0].to_string()), (1, "10.0.0.1/32".to_owned()));
     let found = web.search.as_ref().unwrap();
     assert_eq!((found.api, found.api_key.as_ref().map(|key| key.expose())), (SearchApi::Tavily, Some("k")));
     assert_eq!(git.credentials["https://g.example"].expose(), "a:b");
-    assert_eq!(git.author.as_ref().map(|author| author.email.as_str()), Some("a@b"));
+    assert_eq!(git.author.as_ref().map(|author| &*author.email), Some("a@b"));
     assert_eq!(search.embeddings.as_ref().unwrap().model, "m");
     // Nothing of it is another project's.
     let (other, empty) = (&config.projects["other"], yaml(""));

@@ -95,8 +95,8 @@ fn rst_1_every_key_of_a_tool_is_read() {
     let ms = |millis| Some(Duration::from_millis(millis));
     assert_eq!((found.run.cache.some(), found.run.timeout.some()), (ms(5), ms(7)));
     let streaming = inline.streaming.as_ref().unwrap();
-    assert_eq!((streaming.mode, streaming.max_bytes), (StreamMode::Sse, 13));
-    assert_eq!(streaming.timeout, Duration::from_millis(11));
+    assert_eq!((streaming.mode, streaming.max_bytes.get()), (StreamMode::Sse, 13));
+    assert_eq!(streaming.timeout.get(), Duration::from_millis(11));
     assert!(!format!("{found:?}").contains("hunter2"), "what is secret is not shown");
 }
 
@@ -115,8 +115,8 @@ fn rst_1_a_stream_of_json_has_the_defaults_of_those_who_write_it_so() {
         answer_field: None,
         token_value: None,
         token_field: None,
-        timeout: Duration::from_secs(60),
-        max_bytes: 1 << 20,
+        timeout: Duration::from_secs(60).into(),
+        max_bytes: (1 << 20).into(),
     };
     assert_eq!(streaming, Some(expected));
 }

@@ -46,16 +46,19 @@ fn with_warnings(format: Format, text: &str) -> (Vec<String>, Vec<String>) {
 fn an_entry_has_the_defaults_of_the_reference() {
     let found = server("{ command: npx }");
     let ServerOptions { command, args, env, cwd, replicas, .. } = &found.options;
-    assert_eq!((command.as_deref(), args.len(), env.len(), *replicas), (Some("npx"), 0, 0, 1));
+    assert_eq!((command.as_deref(), args.len(), env.len(), replicas.get()), (Some("npx"), 0, 0, 1));
     assert_eq!(cwd.as_deref(), Some(Path::new("/home/project")));
     assert_eq!(found.options.protocol, Protocol::Auto);
     assert_eq!(
         found.options.declared(),
         OfferedCapabilities { elicitation: true, sampling: true, roots: false }
     );
-    assert_eq!(found.options.startup_timeout, Duration::from_secs(15));
+    assert_eq!(found.options.startup_timeout.get(), Duration::from_secs(15));
     let health = found.options.health_check;
-    assert_eq!((health.interval, health.timeout), (Duration::from_secs(30), Duration::from_secs(5)));
+    assert_eq!(
+        (health.interval.get(), health.timeout.get()),
+        (Duration::from_secs(30), Duration::from_secs(5))
+    );
     let has_defaults = found.options.prefix && found.options.trace.is_none();
     assert!(has_defaults && found.tools.enabled && found.off.is_none());
     let defaults = yaml("").main().limits.clone();
@@ -76,11 +79,11 @@ fn every_key_of_a_process_is_read() {
         env.iter().map(|(k, v)| (k.as_str(), v.expose())).collect::<Vec<_>>(),
         [("A", "hunter2"), ("B", "")]
     );
-    assert_eq!((cwd.as_deref(), *replicas), (Some(Path::new("/home/project/sub")), 3));
+    assert_eq!((cwd.as_deref(), replicas.get()), (Some(Path::new("/home/project/sub")), 3));
     assert_eq!(found.tools.queue.as_deref(), Some("disk"));
     assert_eq!(found.tools.timeout.some(), Some(Duration::from_millis(7)));
     let options = &found.options;
-    assert_eq!(options.health_check.interval, Duration::from_millis(11));
+    assert_eq!(options.health_check.interval.get(), Duration::from_millis(11));
     assert_eq!((options.protocol, options.trace), (Protocol::Legacy, Some(true)));
     assert_eq!(options.declared(), OfferedCapabilities { elicitation: false, sampling: false, roots: true });
     assert!(!options.prefix);

@@ -72,7 +72,7 @@ fn single_requests(project: &Project) -> ProviderOptions {
     for (name, tool) in &project.rest_tools {
         let Ok(name) = name.parse::<ToolKey>() else { continue };
         let streaming = tool.tool.as_ref().and_then(|tool| tool.streaming.as_ref());
-        let stream_time = || streaming.map(|streaming| streaming.timeout + GRACE_PERIOD);
+        let stream_time = || streaming.map(|streaming| streaming.timeout.get() + GRACE_PERIOD);
         if let Some(time) = tool.run.timeout.some().or_else(stream_time) {
             options.tools_timeout.insert(name.clone(), time.into());
         }

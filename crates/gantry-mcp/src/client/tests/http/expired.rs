@@ -1,7 +1,8 @@
 //! Sessions that the server no longer knows, and answers that only look as if it did not.
 
 use super::{Got, Said, TIMEOUT, anyone, count, empty, json_result, legacy, play, reached, said, until};
-use crate::client::{UpstreamError, tests::fake::call};
+use crate::client::UpstreamError;
+use crate::client::tests::fake::call;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;

@@ -1,22 +1,16 @@
 //! HTTP+SSE of 2024-11-05.
 
 use super::{Seen, TIMEOUT, anyone, reached, read, until};
-use crate::client::{
-    UpstreamError,
-    limits::{POST_WAIT, POSTS},
-    tests::fake::call,
-};
+use crate::client::UpstreamError;
+use crate::client::limits::{POST_WAIT, POSTS};
+use crate::client::tests::fake::call;
 use futures_util::future::join_all;
 use serde_json::json;
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
-use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _, BufReader},
-    net::{TcpListener, TcpStream},
-    sync::mpsc,
-};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
 
 /// Plays a server; gives its address and what it got. Calls of `stuck` are refused with an error that never ends.
 async fn play() -> (String, Seen) {

@@ -1,15 +1,11 @@
 //! What is logged, for tests that look at it.
 
-use std::{
-    fmt::Write as _,
-    sync::{Arc, Mutex},
-};
-use tracing::{
-    Event, Metadata, Subscriber,
-    field::{Field, Visit},
-    span::{Attributes, Id, Record},
-    subscriber::DefaultGuard,
-};
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex};
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::subscriber::DefaultGuard;
+use tracing::{Event, Metadata, Subscriber};
 
 /// Keeps the lines that this thread logs of this crate.
 #[derive(Debug, Clone, Default)]

@@ -1,10 +1,8 @@
 //! The newer era, and finding out the era of an address.
 
 use super::{Got, Said, empty, events, json_error, json_result, play, reached, said};
-use crate::client::{
-    UpstreamError,
-    tests::fake::{a_client, call_with, discovered},
-};
+use crate::client::UpstreamError;
+use crate::client::tests::fake::{a_client, call_with, discovered};
 use serde_json::json;
 use std::sync::atomic::{AtomicBool, Ordering};
 

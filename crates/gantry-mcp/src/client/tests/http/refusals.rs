@@ -1,7 +1,10 @@
 //! Answers that are errors of HTTP, and what is logged of them.
 
-use super::{anyone, empty, events, legacy, log::Log, play, reached, said, until};
-use crate::client::{UpstreamError, limits::EXCERPT_CHARS, tests::fake::call};
+use super::log::Log;
+use super::{anyone, empty, events, legacy, play, reached, said, until};
+use crate::client::UpstreamError;
+use crate::client::limits::EXCERPT_CHARS;
+use crate::client::tests::fake::call;
 
 #[tokio::test]
 async fn refusals_say_whether_the_request_can_have_been_run() {

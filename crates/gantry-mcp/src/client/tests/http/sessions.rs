@@ -1,10 +1,8 @@
 //! Sessions of the older era: that there is one, and what belongs to it.
 
 use super::{Said, anyone, empty, events, json_result, legacy, play, reached, said, until};
-use crate::client::{
-    UpstreamError,
-    tests::fake::{a_client, call},
-};
+use crate::client::UpstreamError;
+use crate::client::tests::fake::{a_client, call};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 

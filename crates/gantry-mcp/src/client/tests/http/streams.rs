@@ -1,17 +1,13 @@
 //! Streams of the older era that break, and how they are taken up again.
 
 use super::{Said, anyone, count, empty, events, legacy, play, reached, said};
-use crate::client::{
-    UpstreamError,
-    limits::RESUMES,
-    tests::fake::{Call, call},
-};
+use crate::client::UpstreamError;
+use crate::client::limits::RESUMES;
+use crate::client::tests::fake::{Call, call};
 use futures_util::future::join_all;
 use serde_json::json;
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
-};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A call whose request has the id 2: without progress no token takes that number.
 fn quiet_call() -> Call {

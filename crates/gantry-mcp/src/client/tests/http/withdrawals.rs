@@ -1,7 +1,8 @@
 //! Messages that no request waits for.
 
 use super::{anyone, empty, legacy, play, reached, until};
-use crate::client::{limits::POSTS, tests::fake::call};
+use crate::client::limits::POSTS;
+use crate::client::tests::fake::call;
 use futures_util::future::join_all;
 
 #[tokio::test]

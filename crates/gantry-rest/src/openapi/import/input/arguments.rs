@@ -1,18 +1,18 @@
 //! The arguments of a tool: their names and their schemas.
 
+use crate::Object;
 use crate::openapi::document::NodeRef;
 use crate::openapi::import::input::parameters::ParameterDecl;
 use crate::openapi::limits::PROPERTY_DESCRIPTION_CHARS;
 use crate::openapi::request::parameters::Place;
 use crate::openapi::schema::{Converter, collapse};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::collections::HashSet;
 
 // Limit: characters that model interfaces accept in the name of an argument.
 const CHARS: usize = 64;
 
-/// One argument of a tool.
 #[derive(Debug)]
 pub(crate) struct Argument<'a> {
     pub(crate) name: String,
@@ -24,7 +24,6 @@ pub(crate) struct Argument<'a> {
     pub(crate) description: Option<Cow<'a, str>>,
 }
 
-/// The values that an argument accepts.
 #[derive(Debug)]
 pub(crate) enum ArgumentType<'a> {
     Schema(NodeRef<'a>),
@@ -58,7 +57,7 @@ impl<'a> Argument<'a> {
 }
 
 impl<'a> ArgumentType<'a> {
-    fn schema(&self, converter: &mut Converter<'a>) -> Result<Map<String, Value>, String> {
+    fn schema(&self, converter: &mut Converter<'a>) -> Result<Object, String> {
         let schema = match self {
             Self::Schema(node) => return converter.schema(*node),
             Self::Text => json!({"type": "string"}),
@@ -66,7 +65,7 @@ impl<'a> ArgumentType<'a> {
             Self::File => file(),
             Self::Files => json!({"type": "array", "items": file()}),
             Self::Object(all, required) => {
-                let mut properties = Map::new();
+                let mut properties = Object::new();
                 for (name, accepts) in all {
                     properties.insert(name.clone(), Value::Object(accepts.schema(converter)?));
                 }
@@ -77,7 +76,6 @@ impl<'a> ArgumentType<'a> {
     }
 }
 
-/// The schema of a file.
 fn file() -> Value {
     json!({
         "type": "object",

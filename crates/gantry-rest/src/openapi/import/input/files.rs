@@ -11,7 +11,6 @@ const WRAPS: usize = 6;
 // Limit: schemas in one of those.
 const MEMBERS: usize = 8;
 
-/// One file or a list of files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Files {
     One,

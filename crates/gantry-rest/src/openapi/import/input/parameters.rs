@@ -15,7 +15,6 @@ const READ: usize = PARAMETERS * 4;
 // Limit: bytes of the name of a parameter.
 const NAME_BYTES: usize = 1000;
 
-/// A parameter in the document.
 #[derive(Debug)]
 pub(crate) struct ParameterDecl<'a> {
     pub(crate) name: &'a str,
@@ -179,9 +178,6 @@ fn usual(place: Place) -> Serialization {
 }
 
 /// How a value is written, by `style`, `explode` and `allowReserved` of a parameter or an encoding.
-///
-/// # Errors
-/// The style is not supported.
 pub(crate) fn serialization(node: NodeRef<'_>, place: Place) -> Result<Serialization, String> {
     let usual = usual(place);
     let explode = node.get("explode").and_then(|explode| explode.value.as_bool());

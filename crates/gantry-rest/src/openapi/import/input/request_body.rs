@@ -18,10 +18,8 @@ const MEDIA_TYPES: usize = 50;
 // Limit: bytes of a media type.
 const MEDIA_BYTES: usize = 200;
 
-/// A body in the document.
 #[derive(Debug)]
 pub(crate) struct RequestBody<'a> {
-    /// The media type that is sent.
     pub(crate) media: String,
     pub(crate) required: bool,
     pub(crate) format: BodyFormat,
@@ -32,7 +30,6 @@ pub(crate) struct RequestBody<'a> {
     pub(crate) description: Option<&'a str>,
 }
 
-/// A body with the arguments that make it.
 #[derive(Debug)]
 pub(crate) struct BodyArguments<'a> {
     pub(crate) arguments: Vec<Argument<'a>>,
@@ -79,7 +76,6 @@ pub(crate) fn preference(media: &str) -> (BodyFormat, bool) {
     (format_of(media, None), media::essence(media) != "application/json")
 }
 
-/// Whether one of the properties is a file.
 fn has_file(content: NodeRef<'_>) -> bool {
     let encoding = content.get("encoding");
     let properties = content.get("schema").map(|schema| loose_fields(schema).properties).unwrap_or_default();
@@ -87,7 +83,6 @@ fn has_file(content: NodeRef<'_>) -> bool {
     properties.any(|(name, property)| file(*property, encoding.and_then(|all| all.get(name))).is_some())
 }
 
-/// The format that a media type stands for.
 pub(crate) fn format_of(media: &str, schema: Option<NodeRef<'_>>) -> BodyFormat {
     // `*/*` is JSON unless its schema is that of bytes.
     let is_file = || media::is_any(media) && schema.is_some_and(|schema| file(schema, None).is_some());

@@ -142,8 +142,7 @@ fn swagger_has_the_schema_beside_the_media_types() {
 #[test]
 fn a_large_answer_is_shown_in_less_detail() {
     let wide = |inner: Value| {
-        let properties: Map<String, Value> =
-            (0..7).map(|n| (format!("property_{n}"), inner.clone())).collect();
+        let properties: Object = (0..7).map(|n| (format!("property_{n}"), inner.clone())).collect();
         json!({ "type": "object", "properties": properties })
     };
     let schema = answer(&wide(wide(
@@ -154,6 +153,6 @@ fn a_large_answer_is_shown_in_less_detail() {
         schema["properties"]["property_0"]["properties"]["property_0"],
         json!({ "type": ["object", "null"] })
     );
-    let many: Map<String, Value> = (0..1000).map(|n| (n.to_string(), json!({ "type": "string" }))).collect();
+    let many: Object = (0..1000).map(|n| (n.to_string(), json!({ "type": "string" }))).collect();
     assert_eq!(answer(&json!({ "type": "object", "properties": many })), None);
 }

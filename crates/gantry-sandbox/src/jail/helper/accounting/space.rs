@@ -5,11 +5,10 @@
 //! programs write there at the same time: the loss has to be far beyond what the job may write, and more than most
 //! neighbours would write.
 
-use std::io;
-use std::os::fd::OwnedFd;
-
 use rustix::fs::{fstat, fstatfs, fstatvfs};
 use rustix::io::Errno;
+use std::io;
+use std::os::fd::OwnedFd;
 
 /// Loss of space that does not count: this many times what a job may write, and this many bytes at least.
 const LOSS_FACTOR: u64 = 4;

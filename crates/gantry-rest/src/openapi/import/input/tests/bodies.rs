@@ -60,7 +60,7 @@ fn rst_2_the_best_media_type_is_sent() {
         (vec![("image/*", &object)], "application/octet-stream", BodyFormat::Binary),
         (vec![("application/zip", &object)], "application/zip", BodyFormat::Binary),
     ] {
-        let content: Map<String, Value> =
+        let content: Object =
             types.iter().map(|(media, node)| ((*media).to_owned(), (*node).clone())).collect();
         let operation = post("/a", json!({"requestBody": {"content": content}}));
         assert_eq!(
