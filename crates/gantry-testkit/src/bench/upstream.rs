@@ -1,6 +1,6 @@
 //! What Gantry adds in front of an MCP server: the same server called directly and through Gantry, in one run.
 
-use super::client::{Client, Era, Method};
+use super::client::{Client, Era};
 use super::http::{Measured, WORKERS};
 use super::load::{Load, Worker};
 use super::minimal::{Kind, stdio_entry};
@@ -35,7 +35,7 @@ pub(super) async fn measure(time: Duration) -> Result<Table> {
             let (through, memory) = through_gantry(kind, n, time).await?;
             let figures = |load: &Load| {
                 let mut figures = load.figures();
-                figures.push(("p50 × direct", load.median() / direct.median()));
+                figures.push(("p50 × direct", load.p50 / direct.p50));
                 figures
             };
             let mut gantry = figures(&through.load);
@@ -68,10 +68,10 @@ pub(super) async fn idle() -> Result<Table> {
 async fn directly(kind: Kind, n_workers: usize, time: Duration) -> Result<Load> {
     match kind {
         Kind::Http => {
-            let (_server, address) = minimal::start_http(0)?;
+            let (_server, address) = minimal::start_http()?;
             let mut clients = Vec::new();
             for _ in 0..n_workers {
-                clients.push(Client::to_minimal(address, Era::Legacy, Method::Call).await?);
+                clients.push(Client::to_minimal(address, Era::Legacy).await?);
             }
             loaded(clients, time).await
         }
@@ -89,7 +89,7 @@ async fn loaded<W: Worker>(workers: Vec<W>, time: Duration) -> Result<Load> {
 
 /// A load through Gantry, and Gantry's memory after it.
 async fn through_gantry(kind: Kind, n_workers: usize, time: Duration) -> Result<(Measured, f64)> {
-    let server = (kind == Kind::Http).then(|| minimal::start_http(0)).transpose()?;
+    let server = (kind == Kind::Http).then(|| minimal::start_http()).transpose()?;
     let entry = match &server {
         Some((_, address)) => {
             json!({ "type": "http", "url": format!("http://{address}/mcp"), "protocol": "legacy" })
@@ -101,7 +101,7 @@ async fn through_gantry(kind: Kind, n_workers: usize, time: Duration) -> Result<
     wait_until_ready(&gantry, 1).await?;
     let mut clients = Vec::new();
     for _ in 0..n_workers {
-        clients.push(Client::to_gantry(gantry.address, Era::Legacy, Method::Call).await?);
+        clients.push(Client::to_gantry(gantry.address, Era::Legacy).await?);
     }
     let measured = Measured::of(gantry.pid(), clients, time).await?;
     Ok((measured, proportional_mib(gantry.pid())?))
