@@ -17,7 +17,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 /// Serves until the client of stdio, or the process that holds standard input, is gone.
 pub(super) async fn serve(server: Arc<Server>) -> Result<()> {
-    let (kind, port) = server.options.transport();
+    let (kind, port) = (server.options.over, server.options.port);
     if kind == Kind::Stdio {
         server.n_connections.fetch_add(1, Ordering::Relaxed);
         return lines::serve(&server, tokio::io::stdin(), tokio::io::stdout())
