@@ -16,7 +16,7 @@ mod report;
 mod upstream;
 
 use anyhow::{Context as _, Result};
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{Parser, ValueEnum};
 use machine::OtherLoad;
 use report::Table;
 use std::io::Write;
@@ -33,7 +33,7 @@ const WARM_UP: Duration = Duration::from_millis(300);
 
 /// Measures what calls cost. Tables go to standard output, progress to standard error.
 #[derive(Debug, Parser)]
-#[command(name = "cargo xtask bench", args_conflicts_with_subcommands = true)]
+#[command(name = "cargo xtask bench")]
 pub struct Options {
     /// Seconds per measurement and round, 0.1 to 60
     #[arg(long, value_name = "S", default_value = "3", value_parser = time)]
@@ -41,19 +41,9 @@ pub struct Options {
     /// Run one section
     #[arg(long, value_enum)]
     only: Option<Section>,
-    #[command(subcommand)]
-    server: Option<Server>,
-}
-
-/// What the bench starts itself as.
-#[derive(Debug, Subcommand)]
-enum Server {
-    /// Serves as the server that Gantry is compared with, or is put in front of
-    #[command(hide = true)]
-    Minimal {
-        #[arg(value_enum)]
-        kind: minimal::Kind,
-    },
+    /// Be the server that Gantry is compared with, or is put in front of; the bench starts itself so
+    #[arg(long, value_enum, hide = true)]
+    minimal: Option<minimal::Kind>,
 }
 
 /// A part of the bench that can be run alone.
@@ -93,8 +83,8 @@ fn time(text: &str) -> Result<Duration, String> {
 pub fn run(options: &Options, out: &mut impl Write) -> Result<()> {
     // The same kind of runtime as `gantry serve` has.
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    match options.server {
-        Some(Server::Minimal { kind }) => runtime.block_on(minimal::serve(kind, out)),
+    match options.minimal {
+        Some(kind) => runtime.block_on(minimal::serve(kind, out)),
         None => runtime.block_on(measure(options, out)),
     }
 }
@@ -133,8 +123,8 @@ mod tests {
             |line: &str| Options::try_parse_from(["bench"].into_iter().chain(line.split_whitespace()));
         let options = parse("--seconds 0.5 --only idle").unwrap();
         assert_eq!((options.seconds, options.only), (Duration::from_millis(500), Some(Section::Idle)));
-        assert!(parse("minimal http").is_ok_and(|options| options.server.is_some()));
-        for bad in ["--seconds 0", "--seconds nan", "--only all", "1", "minimal x"] {
+        assert!(parse("--minimal http").is_ok_and(|options| options.minimal.is_some()));
+        for bad in ["--seconds 0", "--seconds nan", "--only all", "1", "--minimal x"] {
             assert!(parse(bad).is_err(), "{bad}");
         }
     }

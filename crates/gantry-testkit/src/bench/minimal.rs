@@ -43,7 +43,7 @@ impl Kind {
 
 /// The configuration of a server that Gantry starts itself.
 pub(super) fn stdio_entry() -> Result<Value> {
-    Ok(json!({ "command": std::env::current_exe()?, "args": ["minimal", "stdio"], "protocol": "legacy" }))
+    Ok(json!({ "command": std::env::current_exe()?, "args": ["--minimal", "stdio"], "protocol": "legacy" }))
 }
 
 /// Serves until its input ends, which it does with the process that started this one.
@@ -141,6 +141,6 @@ pub(super) fn start_stdio() -> Result<(ChildGuard, ChildStdin, ChildStdout)> {
 
 fn start(kind: Kind) -> Result<ChildGuard> {
     let mut command = Command::new(std::env::current_exe()?);
-    command.args(["minimal", kind.name()]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    command.args(["--minimal", kind.name()]).stdin(Stdio::piped()).stdout(Stdio::piped());
     Ok(ChildGuard(command.spawn().context("the server does not start")?))
 }

@@ -6,7 +6,7 @@ use super::load::{Load, Worker};
 use super::minimal::{Kind, stdio_entry};
 use super::report::Table;
 use super::{ROUNDS, Section, WARM_UP, minimal, progress};
-use crate::{Server, TestDir};
+use crate::{Server, TestDir, process};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -57,7 +57,7 @@ pub(super) async fn idle() -> Result<Table> {
             let home = TestDir::new().config(&configuration(&stdio_entry()?, n));
             let gantry = home.serve();
             wait_until_ready(&gantry, n).await?;
-            let guards = children(gantry.pid())?.into_iter().map(proportional_mib).sum::<Result<f64>>()?;
+            let guards = process::children(gantry.pid()).map(proportional_mib).sum::<Result<f64>>()?;
             let own = proportional_mib(gantry.pid())?;
             table.add(&[&n.to_string()], vec![("Gantry MiB", own), ("outer guards MiB", guards)]);
         }
@@ -138,16 +138,6 @@ fn proportional_mib(pid: u32) -> Result<f64> {
     let line = text.lines().find_map(|line| line.strip_prefix("Pss:")).context("the kernel lacks Pss")?;
     let kib: f64 = line.trim().trim_end_matches(" kB").parse()?;
     Ok(kib / 1024.0)
-}
-
-/// The processes that a process has started.
-fn children(pid: u32) -> Result<Vec<u32>> {
-    let mut all = Vec::new();
-    for entry in std::fs::read_dir(format!("/proc/{pid}/task"))? {
-        let text = std::fs::read_to_string(entry?.path().join("children")).unwrap_or_default();
-        all.extend(text.split_whitespace().filter_map(|child| child.parse::<u32>().ok()));
-    }
-    Ok(all)
 }
 
 /// One worker of many that call over the pipes of one process.
