@@ -6,11 +6,12 @@ mod doors;
 mod flights;
 mod wrong;
 
+use gantry_testkit::process::ChildGuard;
 use gantry_testkit::server::Answer;
 use gantry_testkit::{Connection, Server, TestDir};
 use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::process::{ChildStdin, ChildStdout, Stdio};
 
 const JSON: (&str, &str) = ("content-type", "application/json");
 
@@ -22,7 +23,7 @@ const LINE_BYTES: usize = 16 * 1024 * 1024;
 
 /// A running `gantry mcp`.
 struct Pipe {
-    child: Child,
+    child: ChildGuard,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
 }
@@ -33,7 +34,7 @@ impl Pipe {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().expect("the program starts");
         let output = BufReader::new(child.stdout.take().expect("a pipe"));
-        Self { input: child.stdin.take(), output, child }
+        Self { input: child.stdin.take(), output, child: ChildGuard(child) }
     }
 
     /// The same after a handshake.
@@ -64,14 +65,7 @@ impl Pipe {
     fn close(mut self) -> (String, i32) {
         self.input = None;
         let rest = std::io::read_to_string(&mut self.output).expect("UTF-8");
-        (rest, self.child.wait().expect("it ends").code().unwrap_or(-1))
-    }
-}
-
-impl Drop for Pipe {
-    fn drop(&mut self) {
-        self.child.kill().ok();
-        self.child.wait().ok();
+        (rest, self.child.0.wait().expect("it ends").code().unwrap_or(-1))
     }
 }
 
