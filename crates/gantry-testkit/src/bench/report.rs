@@ -102,7 +102,8 @@ fn rounded(value: f64) -> String {
         size if size < 100.0 => 1,
         _ => 0,
     };
-    format!("{value:.decimals$}")
+    // The sum of nothing is -0.0.
+    format!("{:.decimals$}", value + 0.0)
 }
 
 #[cfg(test)]
