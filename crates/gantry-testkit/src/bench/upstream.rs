@@ -89,7 +89,7 @@ async fn loaded<W: Worker>(workers: Vec<W>, time: Duration) -> Result<Load> {
 
 /// A load through Gantry, and Gantry's memory after it.
 async fn through_gantry(kind: Kind, n_workers: usize, time: Duration) -> Result<(Measured, f64)> {
-    let server = (kind == Kind::Http).then(|| minimal::start_http()).transpose()?;
+    let server = (kind == Kind::Http).then(minimal::start_http).transpose()?;
     let entry = match &server {
         Some((_, address)) => {
             json!({ "type": "http", "url": format!("http://{address}/mcp"), "protocol": "legacy" })
