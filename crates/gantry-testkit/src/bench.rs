@@ -5,28 +5,21 @@
 //! falls on both sides of a comparison; tables show the median with the least and the most.
 
 pub mod alloc;
-mod approvals;
 mod client;
 mod cpu;
 mod http;
-mod in_process;
 mod load;
 mod machine;
 mod minimal;
 mod pipeline;
 mod report;
-mod sandbox;
-mod search;
-mod toolset;
 mod upstream;
 
 use anyhow::{Context as _, Result};
-use clap::{Parser, Subcommand, ValueEnum};
-use machine::{Machine, OtherLoad};
+use clap::{Parser, ValueEnum};
+use machine::OtherLoad;
 use report::Table;
-use serde_json::json;
 use std::io::Write;
-use std::path::PathBuf;
 use std::time::Duration;
 
 /// How often everything is measured.
@@ -40,7 +33,7 @@ const WARM_UP: Duration = Duration::from_millis(300);
 
 /// Measures what calls cost. Tables go to standard output, progress to standard error.
 #[derive(Debug, Parser)]
-#[command(name = "cargo xtask bench", args_conflicts_with_subcommands = true)]
+#[command(name = "cargo xtask bench")]
 pub struct Options {
     /// Seconds per measurement and round, 0.1 to 60
     #[arg(long, value_name = "S", default_value = "3", value_parser = time)]
@@ -48,25 +41,9 @@ pub struct Options {
     /// Run one section
     #[arg(long, value_enum)]
     only: Option<Section>,
-    /// Write the figures to this file too
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    #[command(subcommand)]
-    server: Option<Server>,
-}
-
-/// What the bench starts itself as.
-#[derive(Debug, Subcommand)]
-enum Server {
-    /// Serves as the server that Gantry is compared with, or is put in front of
-    #[command(hide = true)]
-    Minimal {
-        #[arg(value_enum)]
-        kind: minimal::Kind,
-        /// Bytes of an answer to `tools/list`; 0 for a list of one tool
-        #[arg(default_value = "0")]
-        list_bytes: usize,
-    },
+    /// Be the server that Gantry is compared with, or is put in front of; the bench starts itself so
+    #[arg(long, value_enum, hide = true)]
+    minimal: Option<minimal::Kind>,
 }
 
 /// A part of the bench that can be run alone.
@@ -76,20 +53,8 @@ enum Section {
     Pipeline,
     /// `tools/call` over HTTP
     Mcp,
-    /// Finding out which tools an agent sees
-    Toolset,
-    /// Agents and changes of the configuration in large projects
-    Projects,
-    /// Calls that wait for a person
-    Approvals,
-    /// `tools/list` over HTTP
-    List,
     /// `tools/call` of an MCP server, directly and through Gantry
     Upstream,
-    /// Programs in the sandbox
-    Sandbox,
-    /// `search_code`
-    Search,
     /// Memory of a Gantry that has nothing to do
     Idle,
 }
@@ -102,14 +67,8 @@ impl Section {
     async fn measure(self, time: Duration) -> Result<Table> {
         match self {
             Self::Pipeline => pipeline::measure(time).await,
-            Self::Mcp => http::calls(time).await,
-            Self::Toolset => toolset::resolving(time).await,
-            Self::Projects => toolset::projects::measure(time).await,
-            Self::Approvals => approvals::measure().await,
-            Self::List => http::lists(time).await,
+            Self::Mcp => http::measure(time).await,
             Self::Upstream => upstream::measure(time).await,
-            Self::Sandbox => sandbox::measure().await,
-            Self::Search => search::measure(time).await,
             Self::Idle => upstream::idle().await,
         }
     }
@@ -124,33 +83,24 @@ fn time(text: &str) -> Result<Duration, String> {
 pub fn run(options: &Options, out: &mut impl Write) -> Result<()> {
     // The same kind of runtime as `gantry serve` has.
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    match options.server {
-        Some(Server::Minimal { kind, list_bytes }) => runtime.block_on(minimal::serve(kind, list_bytes, out)),
+    match options.minimal {
+        Some(kind) => runtime.block_on(minimal::serve(kind, out)),
         None => runtime.block_on(measure(options, out)),
     }
 }
 
 async fn measure(options: &Options, out: &mut impl Write) -> Result<()> {
-    let (machine, before) = (Machine::here()?, OtherLoad::now()?);
+    let before = OtherLoad::now()?;
     let seconds = options.seconds.as_secs_f64();
-    writeln!(out, "{machine}")?;
+    writeln!(out, "{}", machine::describe()?)?;
     writeln!(out, "{ROUNDS} rounds of {seconds} s each; figures are the median (least–most) of the rounds")?;
-    let mut sections = serde_json::Map::new();
     let wanted = |section: &&Section| options.only.is_none_or(|only| only == **section);
     for section in Section::value_variants().iter().filter(wanted) {
         let table = section.measure(options.seconds).await.with_context(|| section.name())?;
         write!(out, "\n{table}")?;
-        sections.insert(section.name(), table.to_json());
     }
     let other = OtherLoad::now()?.cores_since(before);
     writeln!(out, "\nother work on this machine meanwhile: {other:.2} cores")?;
-    if let Some(path) = &options.json {
-        let report = json!({
-            "machine": machine, "seconds": seconds, "rounds": ROUNDS, "otherCores": other, "sections": sections,
-        });
-        let text = serde_json::to_string_pretty(&report)? + "\n";
-        std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
-    }
     Ok(())
 }
 
@@ -171,10 +121,10 @@ mod tests {
     fn the_command_line_is_read_and_times_have_limits() {
         let parse =
             |line: &str| Options::try_parse_from(["bench"].into_iter().chain(line.split_whitespace()));
-        let options = parse("--seconds 0.5 --only list --json out.json").unwrap();
-        assert_eq!((options.seconds, options.only), (Duration::from_millis(500), Some(Section::List)));
-        assert!(parse("minimal http 12").is_ok_and(|options| options.server.is_some()));
-        for bad in ["--seconds 0", "--seconds nan", "--only all", "1", "minimal x"] {
+        let options = parse("--seconds 0.5 --only idle").unwrap();
+        assert_eq!((options.seconds, options.only), (Duration::from_millis(500), Some(Section::Idle)));
+        assert!(parse("--minimal http").is_ok_and(|options| options.minimal.is_some()));
+        for bad in ["--seconds 0", "--seconds nan", "--only all", "1", "--minimal x"] {
             assert!(parse(bad).is_err(), "{bad}");
         }
     }

@@ -70,6 +70,12 @@ pub fn find_processes(text: &str) -> Vec<(u32, String)> {
     found.filter(|pid| is_running(*pid)).map(|pid| (pid, command_line(pid))).collect()
 }
 
+/// The processes that this one has started and that run.
+pub fn children(pid: u32) -> impl Iterator<Item = u32> {
+    let runs = move |(state, parent)| state != 'Z' && parent == pid;
+    all().into_iter().filter(move |child| stat(*child).is_some_and(runs))
+}
+
 /// How many children of a process have ended and were not fetched by it.
 pub fn zombies(pid: u32) -> usize {
     all().into_iter().filter(|child| stat(*child) == Some(('Z', pid))).count()

@@ -73,21 +73,13 @@ struct Arguments {
     arguments: Option<Box<serde_json::value::RawValue>>,
 }
 
-/// The provider `test`, with this many more tools that do nothing, for large lists.
-pub fn test_tools(fillers: usize) -> TestProvider {
+/// The provider `test`.
+pub fn test_tools() -> TestProvider {
     let mut tools: Vec<ToolSpec> =
         TOOLS.iter().map(|(name, read_only, arguments)| tool(name, *read_only, arguments)).collect();
     let mut bad = tool("bad-schema", true, "");
     bad.input_schema = json!({ "type": "object", "properties": { "a": { "type": "strin" } } }).into();
     tools.push(bad);
-    tools.extend((0..fillers).map(|n| {
-        let mut filler = tool(&format!("filler_{n:05}"), true, "");
-        let text = json!({ "type": "string", "description": "Some text" });
-        filler.input_schema = json!({ "type": "object", "properties": { "text": text } }).into();
-        filler.description =
-            "Does nothing, but takes as much room in a list as a common tool does. ".repeat(4);
-        filler
-    }));
     TestProvider {
         origin: Origin { provider: "test".into(), namespace: "test".into(), kind: ToolKind::Mcp },
         style: Style::Prefixed,

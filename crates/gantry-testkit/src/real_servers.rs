@@ -13,12 +13,13 @@ mod everything;
 pub use everything::Everything;
 
 use crate::TestServer;
+use crate::test_dir::installed;
 use axum::Router;
 use axum::routing::get;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::sync::LazyLock;
 
@@ -97,17 +98,6 @@ pub fn find(id: &str) -> &'static RealServer {
     ALL.iter().find(|server| server.id == id).unwrap_or_else(|| panic!("there is no server `{id}`"))
 }
 
-/// Where the servers are installed.
-fn folder() -> PathBuf {
-    std::env::var_os("GANTRY_TEST_SERVERS").map_or_else(
-        || {
-            let test = std::env::current_exe().expect("the running program has a path");
-            test.ancestors().nth(3).expect("a target folder").join("servers")
-        },
-        PathBuf::from,
-    )
-}
-
 impl RealServer {
     /// Makes what the server needs, in this folder.
     pub fn prepare(&'static self, folder: &Path) -> Ready {
@@ -115,9 +105,9 @@ impl RealServer {
         let url = page.as_ref().map(|page| page.url("/page.txt")).unwrap_or_default();
         let filled = |text: &String| fill(text, folder, &url);
         let mut words: Vec<String> = self.command.iter().map(filled).collect();
-        for path in words.iter().filter(|word| word.starts_with(&*self::folder().to_string_lossy())) {
-            let installed = Path::new(path).exists();
-            assert!(installed, "{path} is not there; `cargo xtask test --only servers` installs it");
+        for path in words.iter().filter(|word| word.starts_with(&*installed("servers").to_string_lossy())) {
+            let is_there = Path::new(path).exists();
+            assert!(is_there, "{path} is not there; `cargo xtask test --only servers` installs it");
         }
         let (tool, arguments, answer) = &self.call;
         Ready {
@@ -154,7 +144,7 @@ impl RealServer {
 }
 
 fn fill(text: &str, folder: &Path, page: &str) -> String {
-    text.replace("{servers}", &self::folder().to_string_lossy())
+    text.replace("{servers}", &installed("servers").to_string_lossy())
         .replace("{folder}", &folder.to_string_lossy())
         .replace("{page}", page)
 }

@@ -10,21 +10,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
-/// Which program is under test.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Program {
-    /// `gantry`.
-    Real,
-    /// `test-gantry`: the same with the tools of [`crate::provider`].
-    WithTestTools,
-}
-
 /// A folder of its own with everything in it. Gone when dropped.
 #[must_use]
 #[derive(Debug)]
 pub struct TestDir {
     folder: TempDir,
-    program: Program,
+    /// The name of the program under test.
+    program: &'static str,
     env: Vec<(String, String)>,
     user: Option<User>,
 }
@@ -62,15 +54,15 @@ impl CommandOutput {
 impl TestDir {
     /// A home for the real program, without a configuration.
     pub fn new() -> Self {
-        Self::of(Program::Real)
+        Self::of("gantry")
     }
 
-    /// A home for the program with test tools (`test__echo` and friends).
+    /// A home for `test-gantry`: the same program with the tools of [`crate::provider`] (`test__echo` and others).
     pub fn with_test_tools() -> Self {
-        Self::of(Program::WithTestTools)
+        Self::of("test-gantry")
     }
 
-    fn of(program: Program) -> Self {
+    fn of(program: &'static str) -> Self {
         let folder = tempfile::Builder::new().prefix("gantry-home-").tempdir().expect("a temporary folder");
         Self { folder, program, env: Vec::new(), user: None }
     }
@@ -132,11 +124,8 @@ impl TestDir {
 
     /// The path of the program under test.
     pub fn executable(&self) -> PathBuf {
-        let name = match self.program {
-            Program::Real => "gantry",
-            Program::WithTestTools => "test-gantry",
-        };
-        self.user.as_ref().map_or_else(|| executable(name), |user| user.folder.path().join(name))
+        let user = self.user.as_ref();
+        user.map_or_else(|| executable(self.program), |user| user.folder.path().join(self.program))
     }
 
     /// A command that runs the program here, with no environment of the machine's leaking into it.
@@ -234,4 +223,16 @@ pub fn executable(name: &str) -> PathBuf {
         path.display()
     );
     path
+}
+
+/// Where `cargo xtask test` has installed what others wrote (`clients`, `servers` or `specs`): in the target folder, or where
+/// a variable such as `GANTRY_TEST_CLIENTS` says.
+pub fn installed(set: &str) -> PathBuf {
+    std::env::var_os(format!("GANTRY_TEST_{}", set.to_uppercase())).map_or_else(
+        || {
+            let test = std::env::current_exe().expect("the running program has a path");
+            test.ancestors().nth(3).expect("a target folder").join(set)
+        },
+        PathBuf::from,
+    )
 }

@@ -34,47 +34,19 @@ impl Era {
     }
 }
 
-/// What is requested again and again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Method {
-    /// `tools/call` of `test__noop`.
-    Call,
-    /// `tools/list`.
-    List,
-}
+/// What a right answer contains: it is the one of `test__noop`, and of the minimal server.
+const RIGHT: &[u8] = br#""content":[{"type":"text","text":"ok"}],"isError":false"#;
 
-impl Method {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Call => "tools/call",
-            Self::List => "tools/list",
-        }
-    }
-
-    /// What a right answer contains.
-    fn mark(self) -> &'static [u8] {
-        match self {
-            Self::Call => br#""content":[{"type":"text","text":"ok"}],"isError":false"#,
-            Self::List => br#""tools":["#,
-        }
-    }
-
-    /// The body of the request after its id.
-    fn params(self, era: Era) -> String {
-        let call = match self {
-            Self::Call => r#""name":"test__noop","arguments":{}"#,
-            Self::List => "",
-        };
-        let meta = match era {
-            Era::Legacy => String::new(),
-            Era::Modern => format!(
-                r#"{}"_meta":{{"io.modelcontextprotocol/protocolVersion":"{}","io.modelcontextprotocol/clientInfo":{{"name":"bench","version":"1"}},"io.modelcontextprotocol/clientCapabilities":{{}}}}"#,
-                if call.is_empty() { "" } else { "," },
-                era.version(),
-            ),
-        };
-        format!(r#","method":"{}","params":{{{call}{meta}}}}}"#, self.name())
-    }
+/// The body of a request to call `test__noop`, after its id.
+fn call(era: Era) -> String {
+    let meta = match era {
+        Era::Legacy => String::new(),
+        Era::Modern => format!(
+            r#","_meta":{{"io.modelcontextprotocol/protocolVersion":"{}","io.modelcontextprotocol/clientInfo":{{"name":"bench","version":"1"}},"io.modelcontextprotocol/clientCapabilities":{{}}}}"#,
+            era.version(),
+        ),
+    };
+    format!(r#","method":"tools/call","params":{{"name":"test__noop","arguments":{{}}{meta}}}}}"#)
 }
 
 /// A worker that sends requests over a connection of its own.
@@ -82,17 +54,15 @@ impl Method {
 pub(super) struct Client {
     sender: SendRequest<Full<Bytes>>,
     headers: HeaderMap,
-    method: Method,
-    params: String,
+    /// The body of a request after its id.
+    call: String,
     id: u64,
-    /// The body of the last answer.
-    pub(super) last_body: Bytes,
 }
 
 impl Client {
     /// Connects to Gantry, with a handshake where the era has one.
-    pub(super) async fn to_gantry(address: SocketAddr, era: Era, method: Method) -> Result<Self> {
-        let mut client = Self::to_minimal(address, era, method).await?;
+    pub(super) async fn to_gantry(address: SocketAddr, era: Era) -> Result<Self> {
+        let mut client = Self::to_minimal(address, era).await?;
         if era == Era::Legacy {
             let version = client.headers.remove("mcp-protocol-version").context("no version")?;
             client.headers.remove("mcp-session-id");
@@ -112,7 +82,7 @@ impl Client {
     }
 
     /// Connects to the minimal server, which is sent the same bytes as Gantry.
-    pub(super) async fn to_minimal(address: SocketAddr, era: Era, method: Method) -> Result<Self> {
+    pub(super) async fn to_minimal(address: SocketAddr, era: Era) -> Result<Self> {
         let stream =
             TcpStream::connect(address).await.with_context(|| format!("cannot connect to {address}"))?;
         stream.set_nodelay(true)?;
@@ -127,16 +97,12 @@ impl Client {
         ];
         match era {
             Era::Legacy => pairs.push(("mcp-session-id", NO_SESSION)),
-            Era::Modern => pairs.push(("mcp-method", method.name())),
-        }
-        if (era, method) == (Era::Modern, Method::Call) {
-            pairs.push(("mcp-name", "test__noop"));
+            Era::Modern => pairs.extend([("mcp-method", "tools/call"), ("mcp-name", "test__noop")]),
         }
         let typed =
             |(name, value): (&str, &str)| Ok((name.parse::<HeaderName>()?, value.parse::<HeaderValue>()?));
         let headers = pairs.into_iter().map(typed).collect::<Result<HeaderMap>>()?;
-        let params = method.params(era);
-        Ok(Self { sender, headers, method, params, id: FIRST_ID, last_body: Bytes::new() })
+        Ok(Self { sender, headers, call: call(era), id: FIRST_ID })
     }
 
     async fn exchange(&mut self, body: String) -> Result<(response::Parts, Bytes)> {
@@ -151,15 +117,13 @@ impl Client {
 impl Worker for Client {
     async fn call(&mut self) -> Result<()> {
         self.id += 1;
-        let body = format!(r#"{{"jsonrpc":"2.0","id":{}{}"#, self.id, self.params);
+        let body = format!(r#"{{"jsonrpc":"2.0","id":{}{}"#, self.id, self.call);
         let (parts, body) = self.exchange(body).await?;
         let begins = format!(r#"{{"jsonrpc":"2.0","id":{},"#, self.id);
-        let mark = self.method.mark();
         let is_right = parts.status == 200
             && body.starts_with(begins.as_bytes())
-            && body.windows(mark.len()).any(|window| window == mark);
+            && body.windows(RIGHT.len()).any(|window| window == RIGHT);
         ensure!(is_right, "a wrong answer: {} {}", parts.status, String::from_utf8_lossy(&body));
-        self.last_body = body;
         Ok(())
     }
 }

@@ -1,42 +1,22 @@
 //! The machine that the figures are from, and how much else it did meanwhile.
 
 use anyhow::{Context as _, Result};
-use serde::Serialize;
-use std::fmt;
 use std::fs;
 use std::time::{Duration, Instant};
 
 /// The length of the kernel's clock tick as `/proc` shows it, on every platform that Linux has.
 const TICK: Duration = Duration::from_millis(10);
 
-/// What the machine says of itself.
-#[derive(Debug, Serialize)]
-pub(super) struct Machine {
-    cpu: String,
-    cores: usize,
-    kernel: String,
-    /// What the ledgers of the bench lie on: on a disk in memory, a durable write costs nothing.
-    data: String,
-}
-
-impl Machine {
-    pub(super) fn here() -> Result<Self> {
-        let (cpus, mounts) = (read("/proc/cpuinfo")?, read("/proc/self/mounts")?);
-        let model = cpus.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
-        Ok(Self {
-            cpu: model.map_or("unknown CPU", |(_, model)| model).to_owned(),
-            cores: std::thread::available_parallelism()?.get(),
-            kernel: format!("Linux {}", read("/proc/sys/kernel/osrelease")?.trim_end()),
-            data: filesystem(&mounts, &std::env::temp_dir().to_string_lossy()).to_owned(),
-        })
-    }
-}
-
-impl fmt::Display for Machine {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { cpu, cores, kernel, data } = self;
-        write!(f, "{cores} cores ({cpu}), {kernel}, data on {data}")
-    }
+/// What the machine says of itself, and what the ledgers of the bench lie on: on a disk in memory, a durable write costs
+/// nothing.
+pub(super) fn describe() -> Result<String> {
+    let (cpus, mounts, kernel) =
+        (read("/proc/cpuinfo")?, read("/proc/self/mounts")?, read("/proc/sys/kernel/osrelease")?);
+    let model = cpus.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+    let cpu = model.map_or("unknown CPU", |(_, model)| model);
+    let cores = std::thread::available_parallelism()?;
+    let data = filesystem(&mounts, &std::env::temp_dir().to_string_lossy());
+    Ok(format!("{cores} cores ({cpu}), Linux {}, data on {data}", kernel.trim_end()))
 }
 
 /// The kind of file system that a path is on: that of the longest mount point above it.

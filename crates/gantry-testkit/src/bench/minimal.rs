@@ -4,7 +4,6 @@
 use crate::process::ChildGuard;
 use anyhow::{Context as _, Result};
 use axum::Router;
-use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
 use axum::serve::ListenerExt as _;
@@ -16,7 +15,6 @@ use serde_json::{Value, json, value::RawValue};
 use std::io::Write;
 use std::net::SocketAddr;
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::Arc;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _};
 
 const INITIALIZED: &str = r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"minimal","version":"1"}}"#;
@@ -45,26 +43,25 @@ impl Kind {
 
 /// The configuration of a server that Gantry starts itself.
 pub(super) fn stdio_entry() -> Result<Value> {
-    Ok(json!({ "command": std::env::current_exe()?, "args": ["minimal", "stdio"], "protocol": "legacy" }))
+    Ok(json!({ "command": std::env::current_exe()?, "args": ["--minimal", "stdio"], "protocol": "legacy" }))
 }
 
 /// Serves until its input ends, which it does with the process that started this one.
-pub(super) async fn serve(kind: Kind, list_bytes: usize, out: &mut impl Write) -> Result<()> {
-    let list = listed(list_bytes);
+pub(super) async fn serve(kind: Kind, out: &mut impl Write) -> Result<()> {
     match kind {
-        Kind::Http => serve_http(list, out).await,
-        Kind::Stdio => serve_stdio(&list).await,
+        Kind::Http => serve_http(out).await,
+        Kind::Stdio => serve_stdio().await,
     }
 }
 
-async fn serve_http(list: Arc<str>, out: &mut impl Write) -> Result<()> {
+async fn serve_http(out: &mut impl Write) -> Result<()> {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
     writeln!(out, "{}", listener.local_addr()?)?;
     out.flush()?;
     let listener = listener.tap_io(|stream| {
         stream.set_nodelay(true).ok(); // A connection that is gone already needs none.
     });
-    let app = Router::new().route("/mcp", post(answer_http)).with_state(list);
+    let app = Router::new().route("/mcp", post(answer_http));
     let mut nothing = [0; 1];
     tokio::select! {
         ended = axum::serve(listener, app) => ended.context("the server stopped serving"),
@@ -72,12 +69,12 @@ async fn serve_http(list: Arc<str>, out: &mut impl Write) -> Result<()> {
     }
 }
 
-async fn serve_stdio(list: &str) -> Result<()> {
+async fn serve_stdio() -> Result<()> {
     let mut input = tokio::io::BufReader::new(tokio::io::stdin());
     let mut output = tokio::io::BufWriter::new(tokio::io::stdout());
     let mut line = Vec::new();
     while input.read_until(b'\n', &mut line).await? > 0 {
-        if let Some(answer) = answered(&line, list) {
+        if let Some(answer) = answered(&line) {
             output.write_all(answer.as_bytes()).await?;
             output.write_all(b"\n").await?;
         }
@@ -90,20 +87,11 @@ async fn serve_stdio(list: &str) -> Result<()> {
     Ok(())
 }
 
-async fn answer_http(State(list): State<Arc<str>>, body: Bytes) -> Response {
-    match answered(&body, &list) {
+async fn answer_http(body: Bytes) -> Response {
+    match answered(&body) {
         Some(answer) => ([(header::CONTENT_TYPE, "application/json")], answer).into_response(),
         None => StatusCode::ACCEPTED.into_response(),
     }
-}
-
-/// A list that makes the whole answer, to a request with an id of nine digits, this long.
-fn listed(answer_bytes: usize) -> Arc<str> {
-    if answer_bytes == 0 {
-        return LISTED.into();
-    }
-    let filler = answer_bytes.saturating_sub(answer("123456789", "result", r#"{"tools":[""]}"#).len());
-    format!(r#"{{"tools":["{}"]}}"#, "x".repeat(filler)).into()
 }
 
 /// What every gateway has to read of a request.
@@ -116,11 +104,11 @@ struct Envelope<'a> {
     _params: Option<&'a RawValue>,
 }
 
-fn answered(message: &[u8], list: &str) -> Option<String> {
+fn answered(message: &[u8]) -> Option<String> {
     let envelope: Envelope<'_> = serde_json::from_slice(message).ok()?;
     let (member, value) = match envelope.method {
         "tools/call" => ("result", CALLED),
-        "tools/list" => ("result", list),
+        "tools/list" => ("result", LISTED),
         "initialize" => ("result", INITIALIZED),
         "ping" => ("result", "{}"),
         _ => ("error", r#"{"code":-32601,"message":"there is no such method"}"#),
@@ -136,33 +124,23 @@ fn answer(id: &str, member: &str, value: &str) -> String {
     text
 }
 
-/// Starts a minimal server behind a port, whose answers to `tools/list` have this many bytes.
-pub(super) fn start_http(list_bytes: usize) -> Result<(ChildGuard, SocketAddr)> {
-    let mut server = start(&["http", &list_bytes.to_string()])?;
+/// Starts a minimal server behind a port.
+pub(super) fn start_http() -> Result<(ChildGuard, SocketAddr)> {
+    let mut server = start(Kind::Http)?;
     let address = server.first_line().parse().context("the server does not say where it listens")?;
     Ok((server, address))
 }
 
 /// Starts a minimal server, and gives its pipes.
 pub(super) fn start_stdio() -> Result<(ChildGuard, ChildStdin, ChildStdout)> {
-    let mut server = start(&["stdio"])?;
+    let mut server = start(Kind::Stdio)?;
     let pipes = server.0.stdin.take().zip(server.0.stdout.take());
     let (input, output) = pipes.context("the server has no pipes")?;
     Ok((server, input, output))
 }
 
-fn start(args: &[&str]) -> Result<ChildGuard> {
+fn start(kind: Kind) -> Result<ChildGuard> {
     let mut command = Command::new(std::env::current_exe()?);
-    command.arg("minimal").args(args).stdin(Stdio::piped()).stdout(Stdio::piped());
+    command.args(["--minimal", kind.name()]).stdin(Stdio::piped()).stdout(Stdio::piped());
     Ok(ChildGuard(command.spawn().context("the server does not start")?))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_list_is_as_long_as_it_is_asked_to_be() {
-        assert_eq!(answer("123456789", "result", &listed(5000)).len(), 5000);
-    }
 }

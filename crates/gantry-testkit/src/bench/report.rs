@@ -1,9 +1,6 @@
-//! Times and other figures of several rounds, as a table for people and as JSON for programs.
+//! Times and other figures of several rounds, as a table.
 
-use anyhow::Result;
-use serde_json::{Map, Value, json};
 use std::fmt;
-use std::time::{Duration, Instant};
 
 /// What one round found out about one row: the column and its value.
 pub(super) type Figures = Vec<(&'static str, f64)>;
@@ -42,19 +39,6 @@ impl Table {
                 None => columns.push((name, vec![value])),
             }
         }
-    }
-
-    /// The rows, each as an object of labels and of `{median, min, max}` for each column.
-    pub(super) fn to_json(&self) -> Value {
-        let rows = self.rows.iter().map(|row| {
-            let labels = self.labels.iter().zip(&row.labels).map(|(name, label)| (*name, json!(label)));
-            let figures = row.columns.iter().map(|(name, values)| {
-                let [median, min, max] = spread(values);
-                (*name, json!({ "median": median, "min": min, "max": max }))
-            });
-            labels.chain(figures).map(|(name, value)| (name.to_owned(), value)).collect::<Map<_, _>>()
-        });
-        json!({ "title": self.title, "rows": rows.collect::<Vec<_>>() })
     }
 }
 
@@ -118,44 +102,8 @@ fn rounded(value: f64) -> String {
         size if size < 100.0 => 1,
         _ => 0,
     };
-    format!("{value:.decimals$}")
-}
-
-/// Percentiles of times, named by their columns; 0 is the shortest time and 100 the longest.
-pub(super) fn percentiles<T: Copy + Into<f64>, const N: usize>(
-    mut times: Vec<T>,
-    columns: [(&'static str, usize); N],
-) -> Figures {
-    times.sort_unstable_by(|a, b| (*a).into().total_cmp(&(*b).into()));
-    let at = |part: usize| {
-        times.get(times.len().saturating_sub(1) * part / 100).map_or(f64::NAN, |time| (*time).into())
-    };
-    columns.map(|(name, part)| (name, at(part))).to_vec()
-}
-
-/// Does something that often, and says how long each took, in microseconds.
-pub(super) async fn timed(n: usize, mut work: impl AsyncFnMut(usize) -> Result<()>) -> Result<Vec<f64>> {
-    let mut times = Vec::with_capacity(n);
-    for n in 0..n {
-        times.push(took(async || work(n).await).await?);
-    }
-    Ok(times)
-}
-
-/// The same for this long, and at least five times.
-pub(super) async fn timed_for(time: Duration, mut work: impl AsyncFnMut() -> Result<()>) -> Result<Vec<f64>> {
-    let end = Instant::now() + time;
-    let mut times = Vec::new();
-    while times.len() < 5 || Instant::now() < end {
-        times.push(took(&mut work).await?);
-    }
-    Ok(times)
-}
-
-async fn took(work: impl AsyncFnOnce() -> Result<()>) -> Result<f64> {
-    let start = Instant::now();
-    work().await?;
-    Ok(start.elapsed().as_secs_f64() * 1e6)
+    // The sum of nothing is -0.0.
+    format!("{:.decimals$}", value + 0.0)
 }
 
 #[cfg(test)]
@@ -178,6 +126,5 @@ mod tests {
 | echo   |    200 (100–300) |    — |
 ";
         assert_eq!(table.to_string(), expected);
-        assert_eq!(table.to_json()["rows"][1]["µs"]["median"], 200.0);
     }
 }

@@ -1,12 +1,12 @@
 //! What Gantry adds in front of an MCP server: the same server called directly and through Gantry, in one run.
 
-use super::client::{Client, Era, Method};
+use super::client::{Client, Era};
 use super::http::{Measured, WORKERS};
 use super::load::{Load, Worker};
 use super::minimal::{Kind, stdio_entry};
 use super::report::Table;
 use super::{ROUNDS, Section, WARM_UP, minimal, progress};
-use crate::{Server, TestDir};
+use crate::{Server, TestDir, process};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -35,7 +35,7 @@ pub(super) async fn measure(time: Duration) -> Result<Table> {
             let (through, memory) = through_gantry(kind, n, time).await?;
             let figures = |load: &Load| {
                 let mut figures = load.figures();
-                figures.push(("p50 × direct", load.median() / direct.median()));
+                figures.push(("p50 × direct", load.p50 / direct.p50));
                 figures
             };
             let mut gantry = figures(&through.load);
@@ -57,7 +57,7 @@ pub(super) async fn idle() -> Result<Table> {
             let home = TestDir::new().config(&configuration(&stdio_entry()?, n));
             let gantry = home.serve();
             wait_until_ready(&gantry, n).await?;
-            let guards = children(gantry.pid())?.into_iter().map(proportional_mib).sum::<Result<f64>>()?;
+            let guards = process::children(gantry.pid()).map(proportional_mib).sum::<Result<f64>>()?;
             let own = proportional_mib(gantry.pid())?;
             table.add(&[&n.to_string()], vec![("Gantry MiB", own), ("outer guards MiB", guards)]);
         }
@@ -68,10 +68,10 @@ pub(super) async fn idle() -> Result<Table> {
 async fn directly(kind: Kind, n_workers: usize, time: Duration) -> Result<Load> {
     match kind {
         Kind::Http => {
-            let (_server, address) = minimal::start_http(0)?;
+            let (_server, address) = minimal::start_http()?;
             let mut clients = Vec::new();
             for _ in 0..n_workers {
-                clients.push(Client::to_minimal(address, Era::Legacy, Method::Call).await?);
+                clients.push(Client::to_minimal(address, Era::Legacy).await?);
             }
             loaded(clients, time).await
         }
@@ -89,7 +89,7 @@ async fn loaded<W: Worker>(workers: Vec<W>, time: Duration) -> Result<Load> {
 
 /// A load through Gantry, and Gantry's memory after it.
 async fn through_gantry(kind: Kind, n_workers: usize, time: Duration) -> Result<(Measured, f64)> {
-    let server = (kind == Kind::Http).then(|| minimal::start_http(0)).transpose()?;
+    let server = (kind == Kind::Http).then(minimal::start_http).transpose()?;
     let entry = match &server {
         Some((_, address)) => {
             json!({ "type": "http", "url": format!("http://{address}/mcp"), "protocol": "legacy" })
@@ -101,7 +101,7 @@ async fn through_gantry(kind: Kind, n_workers: usize, time: Duration) -> Result<
     wait_until_ready(&gantry, 1).await?;
     let mut clients = Vec::new();
     for _ in 0..n_workers {
-        clients.push(Client::to_gantry(gantry.address, Era::Legacy, Method::Call).await?);
+        clients.push(Client::to_gantry(gantry.address, Era::Legacy).await?);
     }
     let measured = Measured::of(gantry.pid(), clients, time).await?;
     Ok((measured, proportional_mib(gantry.pid())?))
@@ -138,16 +138,6 @@ fn proportional_mib(pid: u32) -> Result<f64> {
     let line = text.lines().find_map(|line| line.strip_prefix("Pss:")).context("the kernel lacks Pss")?;
     let kib: f64 = line.trim().trim_end_matches(" kB").parse()?;
     Ok(kib / 1024.0)
-}
-
-/// The processes that a process has started.
-fn children(pid: u32) -> Result<Vec<u32>> {
-    let mut all = Vec::new();
-    for entry in std::fs::read_dir(format!("/proc/{pid}/task"))? {
-        let text = std::fs::read_to_string(entry?.path().join("children")).unwrap_or_default();
-        all.extend(text.split_whitespace().filter_map(|child| child.parse::<u32>().ok()));
-    }
-    Ok(all)
 }
 
 /// One worker of many that call over the pipes of one process.

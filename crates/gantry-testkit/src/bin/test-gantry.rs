@@ -9,12 +9,11 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 fn main() -> ExitCode {
-    let fillers = std::env::var("TEST_GANTRY_FILLERS").ok().and_then(|text| text.parse().ok()).unwrap_or(0);
     // How the test tools are run: the settings that a server has in a configuration file.
     let options = std::env::var("TEST_GANTRY_SETTINGS")
         .map_or_else(|_| Ok(ProviderOptions::default()), |text| serde_json::from_str(&text));
     let Ok(options) = options else { return ExitCode::from(2) };
-    let mut providers: Vec<Arc<dyn Provider>> = vec![Arc::new(test_tools(fillers))];
+    let mut providers: Vec<Arc<dyn Provider>> = vec![Arc::new(test_tools())];
     if std::env::var_os("TEST_GANTRY_COORDINATION").is_some() {
         providers.push(Arc::new(coordination()));
     }

@@ -156,6 +156,17 @@ impl Request {
         }
     }
 
+    /// Waits for something, unless the answer is not wanted any more, which the journal then says.
+    pub(super) async fn unless_stopped<T>(&self, awaited: impl Future<Output = T>) -> Result<T, Reply> {
+        tokio::select! {
+            done = awaited => Ok(done),
+            why = self.stopped() => {
+                self.server().journal(why);
+                Err(Reply::Silence)
+            }
+        }
+    }
+
     /// Whether the client declared a capability.
     pub(super) fn client_has(&self, capability: &str) -> bool {
         let declared = match self.era {

@@ -45,19 +45,6 @@ const COMPLETIONS: [&str; 5] = ["ada", "alan", "barbara", "edsger", "grace"];
 const ENTRIES_OF_ENDLESS_PAGE: usize = 1;
 const ENTRIES_BEFORE_EMPTY_CURSOR: usize = 3;
 
-/// A whole list, as JSON texts, and the key under which its pages come.
-#[derive(Debug)]
-pub(super) struct Listing {
-    key: &'static str,
-    entries: Vec<String>,
-}
-
-impl Listing {
-    pub(super) fn new(key: &'static str, entries: Vec<String>) -> Self {
-        Self { key, entries }
-    }
-}
-
 /// The numbers of what was added to a list while running.
 fn grown(count: &AtomicU64) -> RangeInclusive<u64> {
     1..=count.load(Ordering::Relaxed)
@@ -68,22 +55,22 @@ fn is_grown(count: &AtomicU64, number: Option<&str>) -> bool {
     number.and_then(|number| number.parse().ok()).is_some_and(|number| grown(count).contains(&number))
 }
 
-pub(super) fn resources(server: &Server) -> Listing {
+pub(super) fn resources(server: &Server) -> Vec<String> {
     let entries = RESOURCES
         .map(|(uri, name, mime, _)| json!({ "uri": uri, "name": name, "mimeType": mime, "x-vendor": name }));
     let grown = grown(&server.grown.resources)
         .map(|n| json!({ "uri": format!("{GROWN_RESOURCE}{n}"), "name": format!("grown-{n}") }));
-    Listing::new("resources", texts(entries.into_iter().chain(grown)))
+    texts(entries.into_iter().chain(grown))
 }
 
-pub(super) fn templates() -> Listing {
+pub(super) fn templates() -> Vec<String> {
     let entries = TEMPLATES.map(|(start, variable, name)| {
         json!({ "uriTemplate": format!("{start}{{{variable}}}"), "name": name, "mimeType": "text/plain" })
     });
-    Listing::new("resourceTemplates", texts(entries))
+    texts(entries)
 }
 
-pub(super) fn prompts(server: &Server) -> Listing {
+pub(super) fn prompts(server: &Server) -> Vec<String> {
     let argument = |required| move |name: &&str| json!({ "name": name, "required": required });
     let entries = PROMPTS.map(|(name, description, required, optional)| {
         let arguments: Vec<Value> =
@@ -91,17 +78,17 @@ pub(super) fn prompts(server: &Server) -> Listing {
         json!({ "name": name, "title": name, "description": description, "arguments": arguments })
     });
     let grown = grown(&server.grown.prompts).map(|n| json!({ "name": format!("{GROWN_PROMPT}{n}") }));
-    Listing::new("prompts", texts(entries.into_iter().chain(grown)))
+    texts(entries.into_iter().chain(grown))
 }
 
 fn texts(entries: impl IntoIterator<Item = Value>) -> Vec<String> {
     entries.into_iter().map(|entry| entry.to_string()).collect()
 }
 
-/// The page of a list that the request asks for.
-pub(super) fn page(request: &Request, listing: &Listing) -> Reply {
+/// The page of a list that the request asks for: `all` are its entries as JSON texts, `key` is what they stand under.
+pub(super) fn page(request: &Request, key: &str, all: &[String]) -> Reply {
     let options = &request.server().options;
-    let total = listing.entries.len();
+    let total = all.len();
     let size = page_size(options).unwrap_or(total).max(1);
     let start = match request.params.cursor.as_deref() {
         None => 0,
@@ -113,9 +100,9 @@ pub(super) fn page(request: &Request, listing: &Listing) -> Reply {
     };
     let endless = options.faults.endless_pages;
     let entries: Vec<&str> = if endless {
-        listing.entries.iter().cycle().skip(start % total).take(size).map(String::as_str).collect()
+        all.iter().cycle().skip(start % total).take(size).map(String::as_str).collect()
     } else {
-        listing.entries.iter().skip(start).take(size).map(String::as_str).collect()
+        all.iter().skip(start).take(size).map(String::as_str).collect()
     };
     let next = start + size;
     let cursor = match next {
@@ -123,7 +110,7 @@ pub(super) fn page(request: &Request, listing: &Listing) -> Reply {
         _ if start == 0 && options.faults.empty_cursor => r#","nextCursor":"""#.to_owned(),
         _ => format!(r#","nextCursor":"page:{next}""#),
     };
-    Reply::Cacheable(format!(r#"{{"{}":[{}]{cursor}}}"#, listing.key, entries.join(",")))
+    Reply::Cacheable(format!(r#"{{"{key}":[{}]{cursor}}}"#, entries.join(",")))
 }
 
 fn page_size(options: &Options) -> Option<usize> {

@@ -3,7 +3,7 @@
 use super::MODERN;
 use super::connection::Request;
 use super::era::RequestEra;
-use super::features::{self, Listing};
+use super::features::{self, page};
 use super::server::Subscription;
 use super::tools;
 use super::wire::{Failure, METHOD_NOT_FOUND, Reply, SERVER_INFO_KEY, SUBSCRIPTION_KEY, note};
@@ -39,13 +39,11 @@ pub(super) async fn answer(request: &Request) -> Reply {
             discover(request)
         }
         ("subscriptions/listen", RequestEra::Modern) => listen(request).await,
-        ("tools/list", _) => {
-            features::page(request, &Listing::new("tools", tools::definitions(request.server())))
-        }
+        ("tools/list", _) => page(request, "tools", &tools::definitions(request.server())),
         ("tools/call", _) => tools::call(request).await,
-        ("resources/list", _) => features::page(request, &features::resources(request.server())),
-        ("resources/templates/list", _) => features::page(request, &features::templates()),
-        ("prompts/list", _) => features::page(request, &features::prompts(request.server())),
+        ("resources/list", _) => page(request, "resources", &features::resources(request.server())),
+        ("resources/templates/list", _) => page(request, "resourceTemplates", &features::templates()),
+        ("prompts/list", _) => page(request, "prompts", &features::prompts(request.server())),
         ("resources/read", _) => features::read(request),
         ("prompts/get", _) => features::prompt(request),
         ("completion/complete", _) => features::complete(request),

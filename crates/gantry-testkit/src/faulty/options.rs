@@ -6,23 +6,16 @@ use std::time::Duration;
 
 /// An MCP server that misbehaves on request
 ///
-/// It speaks on standard input and output unless a port is given (0 is any). Over a socket it prints its URL on one line
-/// and runs until standard input ends.
+/// Over a socket it prints its URL on one line and runs until standard input ends.
 #[derive(Debug, Default, Parser)]
 #[command(name = "faulty")]
 pub struct Options {
-    /// Lines over TCP
-    #[arg(long, value_name = "PORT", group = "transport")]
-    tcp: Option<u16>,
-    /// Streamable HTTP at /mcp
-    #[arg(long, value_name = "PORT", group = "transport")]
-    http: Option<u16>,
-    /// HTTP+SSE at /sse and /messages
-    #[arg(long, value_name = "PORT", group = "transport")]
-    sse: Option<u16>,
-    /// WebSocket, subprotocol `mcp`
-    #[arg(long, value_name = "PORT", group = "transport")]
-    ws: Option<u16>,
+    /// How it is reached
+    #[arg(long, value_enum, default_value = "stdio")]
+    pub(super) over: Kind,
+    /// The port of a socket, any free one for 0
+    #[arg(long, default_value = "0")]
+    pub(super) port: u16,
     /// What it speaks
     #[arg(long, value_enum, default_value = "legacy")]
     pub(super) era: Era,
@@ -109,17 +102,18 @@ pub(super) struct Faults {
 }
 
 /// How it is reached.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Kind {
-    /// Lines on standard input and output.
+    /// Lines on standard input and output
+    #[default]
     Stdio,
-    /// Lines over TCP.
+    /// Lines over TCP
     Tcp,
-    /// Streamable HTTP.
+    /// Streamable HTTP at /mcp
     Http,
-    /// The older HTTP+SSE.
+    /// HTTP+SSE at /sse and /messages
     Sse,
-    /// One message a frame.
+    /// WebSocket, subprotocol `mcp`
     Ws,
 }
 
@@ -140,28 +134,8 @@ fn milliseconds(text: &str) -> Result<Duration, std::num::ParseIntError> {
 }
 
 impl Options {
-    /// How it is reached, and at which port.
-    pub(super) fn transport(&self) -> (Kind, u16) {
-        let ports =
-            [(Kind::Tcp, self.tcp), (Kind::Http, self.http), (Kind::Sse, self.sse), (Kind::Ws, self.ws)];
-        ports.into_iter().find_map(|(kind, port)| Some((kind, port?))).unwrap_or((Kind::Stdio, 0))
-    }
-
     /// Which eras it speaks.
     pub(super) fn era(&self) -> Era {
         if self.faults.latch { Era::Dual } else { self.era }
-    }
-}
-
-impl Kind {
-    /// The option that asks for it, which a port follows; `None` for stdio.
-    pub(super) fn flag(self) -> Option<&'static str> {
-        match self {
-            Self::Stdio => None,
-            Self::Tcp => Some("--tcp"),
-            Self::Http => Some("--http"),
-            Self::Sse => Some("--sse"),
-            Self::Ws => Some("--ws"),
-        }
     }
 }

@@ -3,6 +3,7 @@
 use super::options::Kind;
 use crate::process::ChildGuard;
 use crate::test_dir::executable;
+use clap::ValueEnum as _;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -37,9 +38,14 @@ impl Faulty {
 
     /// The same on a port that was free before, for a server that comes back.
     pub fn start_at(kind: Kind, port: u16, args: &[&str]) -> Self {
-        let flag = kind.flag().expect("a kind with a socket; Gantry itself starts the one on stdio");
+        assert_ne!(kind, Kind::Stdio, "Gantry itself starts the one on stdio");
+        let kind = kind.to_possible_value().expect("no kind is skipped");
         let mut command = Command::new(Self::program());
-        command.args([flag, &port.to_string()]).args(args).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command
+            .args(["--over", kind.get_name(), "--port", &port.to_string()])
+            .args(args)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
         let mut child = ChildGuard(command.spawn().expect("the faulty server starts"));
         let url = child.first_line();
         let (_, rest) = url.split_once("://").unwrap_or_else(|| panic!("no URL: {url:?}"));

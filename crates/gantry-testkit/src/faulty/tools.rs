@@ -303,13 +303,8 @@ async fn sleep(request: &Request, arguments: &Arguments) -> Reply {
 
 /// Takes this long, unless the client does not wait any more, which the journal then says.
 async fn work(request: &Request, time: Duration, answer: &str) -> Reply {
-    tokio::select! {
-        () = tokio::time::sleep(time) => text(answer),
-        why = request.stopped() => {
-            request.server().journal(why);
-            Reply::Silence
-        }
-    }
+    let slept = request.unless_stopped(tokio::time::sleep(time)).await;
+    slept.map_or_else(|silence| silence, |()| text(answer))
 }
 
 fn grow<'a>(request: &'a Request, count: &'a AtomicU64, change: Change<'a>) -> BoxFuture<'a, Reply> {

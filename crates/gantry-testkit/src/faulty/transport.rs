@@ -9,6 +9,9 @@ mod ws;
 use super::options::Kind;
 use super::server::Server;
 use anyhow::{Context as _, Result};
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::serve::ListenerExt as _;
 use std::io::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,7 +20,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 /// Serves until the client of stdio, or the process that holds standard input, is gone.
 pub(super) async fn serve(server: Arc<Server>) -> Result<()> {
-    let (kind, port) = server.options.transport();
+    let (kind, port) = (server.options.over, server.options.port);
     if kind == Kind::Stdio {
         server.n_connections.fetch_add(1, Ordering::Relaxed);
         return lines::serve(&server, tokio::io::stdin(), tokio::io::stdout())
@@ -63,6 +66,13 @@ async fn accept(server: Arc<Server>, kind: Kind, listener: TcpListener) -> Resul
 
 /// Limit: bytes of a body over HTTP.
 const BODY_BYTES: usize = 256 * 1024 * 1024;
+
+/// Serves paths over HTTP.
+async fn serve_http(server: Arc<Server>, listener: TcpListener, app: Router) -> Result<()> {
+    let listener = listener.tap_io(move |stream| connected(&server, stream));
+    let app = app.layer(DefaultBodyLimit::max(BODY_BYTES));
+    axum::serve(listener, app).await.context("the server stopped serving")
+}
 
 /// Waits until a request over HTTP may be looked at; for ever, if it is never answered.
 async fn admit(server: &Server, method: Option<&str>) {

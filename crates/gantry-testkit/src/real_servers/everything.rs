@@ -1,8 +1,9 @@
 //! The reference server `everything` behind a socket: the one real server that has all three transports.
 
-use super::{find, folder};
+use super::find;
 use crate::faulty::Kind;
 use crate::process::ChildGuard;
+use crate::test_dir::installed;
 use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -39,7 +40,7 @@ impl Everything {
         // It cannot say which port it got, so it is given one that was free a moment ago.
         let port =
             TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a free port").port();
-        let server = find("everything").prepare(&folder());
+        let server = find("everything").prepare(&installed("servers"));
         let mut command = Command::new(&server.command);
         command.args(&server.args).arg(transport).env("PORT", port.to_string());
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());

@@ -1,10 +1,11 @@
 //! A client that knows lines and JSON and nothing of MCP beyond the handshake.
 
 use gantry_testkit::faulty::{Faulty, LEGACY, MODERN};
+use gantry_testkit::process::ChildGuard;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 /// How long one read over a socket may take.
@@ -90,7 +91,7 @@ pub(crate) fn text(result: &Value) -> &str {
 /// A server that was started over stdio.
 #[derive(Debug)]
 pub(crate) struct Process {
-    child: Child,
+    child: ChildGuard,
     stdin: Option<ChildStdin>,
     stdout: BufReader<ChildStdout>,
 }
@@ -110,11 +111,11 @@ impl Process {
         let mut stderr = child.stderr.take().expect("a pipe");
         std::thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::sink()));
         let stdout = BufReader::new(child.stdout.take().expect("a pipe"));
-        Self { stdin: child.stdin.take(), child, stdout }
+        Self { stdin: child.stdin.take(), child: ChildGuard(child), stdout }
     }
 
     pub(crate) fn pid(&self) -> u32 {
-        self.child.id()
+        self.child.pid()
     }
 
     /// Closes its input, and gives the rest of its output and its exit code.
@@ -122,7 +123,7 @@ impl Process {
         drop(self.stdin.take());
         let mut rest = String::new();
         self.stdout.read_to_string(&mut rest).expect("UTF-8");
-        (rest, self.child.wait().expect("it ends").code())
+        (rest, self.child.0.wait().expect("it ends").code())
     }
 }
 
@@ -134,13 +135,6 @@ impl Wire for Process {
 
     fn next_text(&mut self) -> Option<String> {
         next_line(&mut self.stdout)
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        self.child.kill().ok();
-        self.child.wait().ok();
     }
 }
 

@@ -151,8 +151,8 @@ fn real(home: &TestDir, id: &str) -> (Ready, Value) {
     (ready, entry)
 }
 
-/// A reply without what differs between two equal calls.
-fn lasting(mut reply: Value) -> Value {
+/// A reply without what differs between two equal calls: its id and how long it took.
+pub(crate) fn lasting(mut reply: Value) -> Value {
     reply["id"].take();
     reply["latencyMs"].take();
     reply

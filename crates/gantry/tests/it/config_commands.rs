@@ -4,10 +4,11 @@
 
 use crate::mcp_sdks::installed;
 use gantry_testkit::TestDir;
+use gantry_testkit::process::ChildGuard;
 use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 #[test]
 fn obs_4_config_check_reports_every_problem_of_all_files_at_once() {
@@ -107,7 +108,7 @@ fn obs_4_an_editor_completes_a_key_and_flags_an_unknown_one_in_gantry_yaml() {
 
 /// The YAML language server that editors use, with one open file.
 struct Editor {
-    child: Child,
+    child: ChildGuard,
     from: BufReader<std::process::ChildStdout>,
     uri: String,
     next: u64,
@@ -126,7 +127,7 @@ impl Editor {
             .expect("node starts");
         let from = BufReader::new(child.stdout.take().expect("its output"));
         let uri = format!("file://{}/gantry.yaml", folder.canonicalize().expect("a folder").display());
-        let mut editor = Self { child, from, uri, next: 0 };
+        let mut editor = Self { child: ChildGuard(child), from, uri, next: 0 };
         let capabilities = json!({ "textDocument": { "completion": { "completionItem": { "documentationFormat": ["markdown"] } } } });
         let root = format!("file://{}", folder.display());
         editor.request(
@@ -142,7 +143,7 @@ impl Editor {
 
     fn send(&mut self, message: &Value) {
         let body = message.to_string();
-        let input = self.child.stdin.as_mut().expect("its input");
+        let input = self.child.0.stdin.as_mut().expect("its input");
         write!(input, "Content-Length: {}\r\n\r\n{body}", body.len()).expect("it reads");
         input.flush().expect("it reads");
     }
@@ -193,12 +194,5 @@ impl Editor {
                 return message["params"].clone();
             }
         }
-    }
-}
-
-impl Drop for Editor {
-    fn drop(&mut self) {
-        self.child.kill().ok();
-        self.child.wait().ok();
     }
 }

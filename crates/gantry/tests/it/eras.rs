@@ -14,13 +14,13 @@ mod whose;
 use crate::passthrough::{Door, Talk, parsed};
 use gantry_egress::LocalServer;
 use gantry_testkit::faulty::{Faulty, Kind};
+use gantry_testkit::process::ChildGuard;
 use gantry_testkit::server::{Answer, send};
 use gantry_testkit::test_dir::executable;
 use gantry_testkit::{Server, TestDir};
 use http::Method;
 use serde_json::{Value, json};
-use std::io::{BufRead as _, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 /// The newest version with a handshake, and the one without.
 const LEGACY: &str = "2025-11-25";
@@ -44,18 +44,10 @@ struct Rig {
 }
 
 /// A server that Gantry does not start itself.
+#[expect(dead_code, reason = "each ends when this is dropped")]
 enum Remote {
-    Faulty(#[expect(dead_code, reason = "it ends when this is dropped")] Faulty),
-    Fixture(Child),
-}
-
-impl Drop for Remote {
-    fn drop(&mut self) {
-        if let Self::Fixture(child) = self {
-            child.kill().ok();
-            child.wait().ok();
-        }
-    }
+    Faulty(Faulty),
+    Fixture(ChildGuard),
 }
 
 impl Rig {
@@ -166,12 +158,10 @@ fn entry(home: &TestDir, name: &str, more: &[&str], remote: &mut Vec<Remote>) ->
         ("fixture", _) => {
             let mut command = Command::new(executable("fixture"));
             command.args(args).stdin(Stdio::null()).stdout(Stdio::piped());
-            let mut child = command.spawn().expect("the fixture starts");
-            let mut url = String::new();
-            let stdout = child.stdout.take().expect("a pipe");
-            BufReader::new(stdout).read_line(&mut url).expect("the fixture says where it is");
+            let mut child = ChildGuard(command.spawn().expect("the fixture starts"));
+            let url = child.first_line();
             remote.push(Remote::Fixture(child));
-            json!({ "type": "http", "url": url.trim_end() })
+            json!({ "type": "http", "url": url })
         }
         _ => {
             let faulty = Faulty::start(Kind::Http, &args);

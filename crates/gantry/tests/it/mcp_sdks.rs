@@ -70,14 +70,7 @@ pub(crate) fn installed(name: &str) -> PathBuf {
     if !name.contains('/') {
         return name.into();
     }
-    let folder = std::env::var_os("GANTRY_TEST_CLIENTS").map_or_else(
-        || {
-            let test = std::env::current_exe().expect("the running program has a path");
-            test.ancestors().nth(3).expect("a target folder").join("clients")
-        },
-        PathBuf::from,
-    );
-    let path = folder.join(name);
+    let path = gantry_testkit::test_dir::installed("clients").join(name);
     assert!(path.exists(), "{} is not there; `cargo xtask test --only clients` installs it", path.display());
     path
 }

@@ -1,5 +1,6 @@
 //! Names: how tools are displayed, which spellings reach them, and what a wrong one is answered.
 
+use crate::agents::lasting;
 use gantry_testkit::TestDir;
 use serde_json::{Value, json};
 
@@ -11,13 +12,6 @@ fn listed(home: &TestDir) -> Vec<(String, String)> {
     };
     let both = |tool: &Value| Some((text(tool, "/name")?, text(tool, "/provider/id")?));
     tools.as_array().into_iter().flatten().filter_map(both).collect()
-}
-
-/// A reply without what differs between two equal calls: its id and how long it took.
-fn lasting(mut reply: Value) -> Value {
-    reply["id"].take();
-    reply["latencyMs"].take();
-    reply
 }
 
 #[test]

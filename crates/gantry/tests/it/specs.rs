@@ -4,6 +4,7 @@
 #![cfg(test)]
 
 use gantry_core::schema::Schema;
+use gantry_testkit::test_dir::installed;
 use gantry_testkit::{CommandOutput, TestDir};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -21,21 +22,16 @@ const AT_ONCE: usize = 2;
 
 const METHODS: [&str; 8] = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];
 
-/// Where the documents are.
-fn folder() -> PathBuf {
-    let folder = std::env::var_os("GANTRY_TEST_SPECS").map(PathBuf::from);
-    folder.expect("GANTRY_TEST_SPECS is not set; run `cargo xtask test`, or set it to target/specs")
-}
-
 /// The documents of a corpus: all of them in long runs, otherwise the usual choice.
 fn documents(name: &str) -> Vec<PathBuf> {
-    let list = std::fs::read_to_string(folder().join("corpora.json")).expect("the list of corpora");
+    let list = std::fs::read_to_string(installed("specs").join("corpora.json"));
+    let list = list.expect("the list of corpora; `cargo xtask test --only specs` installs it");
     let list: Vec<Value> = serde_json::from_str(&list).expect("a list");
     let corpus = list.iter().find(|corpus| corpus["name"] == name).expect("the corpus");
     let mut found = Vec::new();
     for key in if gantry_testkit::long() { &["files", "more"] as &[&str] } else { &["files"] } {
         for path in corpus[*key].as_array().expect("paths") {
-            collect(&folder().join(path.as_str().expect("a path")), &mut found);
+            collect(&installed("specs").join(path.as_str().expect("a path")), &mut found);
         }
     }
     found.sort();
@@ -81,7 +77,7 @@ impl Sum {
     }
 
     fn add(&mut self, path: &Path, ran: &CommandOutput) {
-        let name = path.strip_prefix(folder()).unwrap_or(path).display().to_string();
+        let name = path.strip_prefix(installed("specs")).unwrap_or(path).display().to_string();
         if ran.code != 0 {
             return self.wrong.push(format!("{name}: {} {}", ran.code, ran.stderr));
         }
@@ -242,7 +238,7 @@ fn heavy_rst_3_documents_of_hundreds_of_apis_import() {
 /// All of it as tools of a running Gantry: none is put aside because its schema cannot be used.
 #[test]
 fn heavy_rst_3_the_tools_of_github_can_be_used() {
-    let file = folder().join("node_modules/@octokit/openapi/generated/api.github.com.json");
+    let file = installed("specs").join("node_modules/@octokit/openapi/generated/api.github.com.json");
     let home = TestDir::new().config(&json!({ "openapiSpecs": { "github": { "spec": file } } }).to_string());
     let ran = home.run(["tools", "--json"]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);

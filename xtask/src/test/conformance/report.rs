@@ -6,9 +6,6 @@ use super::checks::{Check, Checks};
 use super::exceptions::{Exception, Exceptions};
 use super::matrix::MatrixCell;
 
-/// The failures of a cell that are printed; the rest is in its results.
-const MAX_SHOWN: usize = 40;
-
 /// The cells, judged.
 #[derive(Debug)]
 pub(super) struct Report {
@@ -63,10 +60,7 @@ impl Report {
         let mut n_failures = self.unused.len();
         for row in self.rows.iter().filter(|row| !row.failures.is_empty()) {
             eprintln!("\n{}:", row.cell);
-            row.failures.iter().take(MAX_SHOWN).for_each(|failure| eprintln!("  {failure}"));
-            if let Some(n_more @ 1..) = row.failures.len().checked_sub(MAX_SHOWN) {
-                eprintln!("  and {n_more} more");
-            }
+            row.failures.iter().for_each(|failure| eprintln!("  {failure}"));
             n_failures += row.failures.len();
         }
         self.unused.iter().for_each(|sentence| eprintln!("{sentence}"));

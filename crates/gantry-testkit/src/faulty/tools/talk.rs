@@ -64,13 +64,7 @@ pub(super) async fn chatter(request: &Request, arguments: &Arguments) -> Reply {
         tokio::spawn(speaking);
         return text("chatters");
     }
-    tokio::select! {
-        () = speaking => text("chattered"),
-        why = request.stopped() => {
-            request.server().journal(why);
-            Reply::Silence
-        }
-    }
+    request.unless_stopped(speaking).await.map_or_else(|silence| silence, |()| text("chattered"))
 }
 
 /// Reports progress and logs, again and again, wanted or not, until the client is gone.
@@ -142,13 +136,7 @@ async fn ask_legacy(request: &Request, question: &Question, rounds: u64) -> Resu
     for _ in 0..rounds {
         let (id, answered) = request.connection.session.ask();
         request.send(Frame::Note(to_client(&id, question.method, &question.params))).await;
-        answer = tokio::select! {
-            answer = answered => answer.unwrap_or_default(),
-            why = request.stopped() => {
-                request.server().journal(why);
-                return Err(Reply::Silence);
-            }
-        };
+        answer = request.unless_stopped(answered).await?.unwrap_or_default();
     }
     Ok(answer)
 }

@@ -9,13 +9,12 @@ use super::super::wire::{
     UNSUPPORTED_VERSION, VERSION_KEY,
 };
 use super::events::{self, Until};
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{DefaultBodyLimit, State};
+use axum::extract::State;
 use axum::response::Response;
 use axum::routing::post;
-use axum::serve::ListenerExt as _;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
@@ -45,12 +44,9 @@ struct Sessions {
 type Refusal = (StatusCode, Failure);
 
 pub(super) async fn serve(server: Arc<Server>, listener: TcpListener) -> Result<()> {
-    let counting = server.clone();
-    let listener = listener.tap_io(move |stream| super::connected(&counting, stream));
-    let sessions = Arc::new(Sessions { server, open: Mutex::default(), none: Arc::default() });
+    let sessions = Sessions { server: server.clone(), open: Mutex::default(), none: Arc::default() };
     let app = Router::new().route("/mcp", post(receive).get(listen).delete(end));
-    let app = app.layer(DefaultBodyLimit::max(super::BODY_BYTES)).with_state(sessions);
-    axum::serve(listener, app).await.context("the server stopped serving")
+    super::serve_http(server, listener, app.with_state(Arc::new(sessions))).await
 }
 
 async fn receive(State(sessions): State<Arc<Sessions>>, headers: HeaderMap, body: Bytes) -> Response {

@@ -4,12 +4,11 @@ use super::super::connection::Connection;
 use super::super::server::Server;
 use super::events::{self, Until};
 use super::http::headers_as_json;
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, Query, State};
+use axum::extract::{Query, State};
 use axum::response::Response;
 use axum::routing::{get, post};
-use axum::serve::ListenerExt as _;
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
@@ -31,12 +30,9 @@ struct Address {
 }
 
 pub(super) async fn serve(server: Arc<Server>, listener: TcpListener) -> Result<()> {
-    let counting = server.clone();
-    let listener = listener.tap_io(move |stream| super::connected(&counting, stream));
-    let streams = Arc::new(Streams { server, connections: Mutex::default() });
+    let streams = Streams { server: server.clone(), connections: Mutex::default() };
     let app = Router::new().route("/sse", get(open)).route("/messages", post(receive));
-    let app = app.layer(DefaultBodyLimit::max(super::BODY_BYTES)).with_state(streams);
-    axum::serve(listener, app).await.context("the server stopped serving")
+    super::serve_http(server, listener, app.with_state(Arc::new(streams))).await
 }
 
 async fn open(State(streams): State<Arc<Streams>>) -> Response {

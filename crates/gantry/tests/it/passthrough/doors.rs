@@ -2,11 +2,12 @@
 
 use bytes::Bytes;
 use gantry_egress::{HttpResponse, LocalServer};
+use gantry_testkit::process::ChildGuard;
 use gantry_testkit::{Server, TestDir};
 use http::{Method, header};
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use tokio::runtime::Runtime;
@@ -37,7 +38,7 @@ enum Mouth {
     Http(Http),
     Sse(LocalServer, String),
     Ws(tokio::sync::mpsc::UnboundedSender<String>),
-    Stdio(Child),
+    Stdio(ChildGuard),
 }
 
 /// A client of streamable HTTP.
@@ -91,7 +92,7 @@ impl Way {
             }
             Mouth::Ws(frames) => frames.send(text.into()).expect("the socket is open"),
             Mouth::Stdio(child) => {
-                let input = child.stdin.as_mut().expect("a pipe");
+                let input = child.0.stdin.as_mut().expect("a pipe");
                 input.write_all(format!("{text}\n").as_bytes()).expect("it reads");
             }
         }
@@ -124,10 +125,6 @@ impl Way {
 
 impl Drop for Way {
     fn drop(&mut self) {
-        if let Mouth::Stdio(child) = &mut self.mouth {
-            child.kill().ok();
-            child.wait().ok();
-        }
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background(); // With its tasks go the connections.
         }
@@ -262,5 +259,5 @@ fn open_stdio(mut command: Command, ears: Sender<String>) -> Mouth {
     let mut child = command.spawn().expect("the program starts");
     let output = BufReader::new(child.stdout.take().expect("a pipe"));
     std::thread::spawn(move || output.lines().map_while(Result::ok).try_for_each(|line| ears.send(line)));
-    Mouth::Stdio(child)
+    Mouth::Stdio(ChildGuard(child))
 }

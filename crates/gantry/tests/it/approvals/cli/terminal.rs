@@ -1,5 +1,6 @@
 //! A terminal with a program at it, as a person has one.
 
+use gantry_testkit::process::ChildGuard;
 use gantry_testkit::{CommandOutput, TestDir};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -7,7 +8,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{Read, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -17,7 +18,7 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A program whose keyboard and talk are a terminal; its data go elsewhere.
 pub(super) struct Terminal {
-    child: Child,
+    child: ChildGuard,
     side: File,
     screen: Arc<Mutex<String>>,
     seen: usize,
@@ -49,7 +50,7 @@ impl Terminal {
         let side = File::from(side);
         let screen = Arc::new(Mutex::new(String::new()));
         let listening = listen(side.try_clone().expect("another handle"), Arc::clone(&screen));
-        Self { child, side, screen, seen: 0, listening: Some(listening), data: Some(data) }
+        Self { child: ChildGuard(child), side, screen, seen: 0, listening: Some(listening), data: Some(data) }
     }
 
     /// Everything on the screen.
@@ -80,22 +81,15 @@ impl Terminal {
 
     /// Presses Ctrl-C.
     pub(super) fn interrupt(&self) {
-        kill_process(Pid::from_child(&self.child), Signal::INT).expect("it runs");
+        kill_process(Pid::from_child(&self.child.0), Signal::INT).expect("it runs");
     }
 
     /// Waits until the program ends.
     pub(super) fn end(mut self) -> CommandOutput {
-        let code = self.child.wait().expect("it ends").code().unwrap_or(-1);
+        let code = self.child.0.wait().expect("it ends").code().unwrap_or(-1);
         self.listening.take().expect("it was not waited for").join().expect("its last words are read");
         let stdout = self.data.take().expect("it was not waited for").join().expect("its data are read");
         CommandOutput { code, stdout, stderr: self.screen() }
-    }
-}
-
-impl Drop for Terminal {
-    fn drop(&mut self) {
-        self.child.kill().ok();
-        self.child.wait().ok();
     }
 }
 

@@ -3,13 +3,14 @@
 use super::terminal::Terminal;
 use super::{counted, held, home, item, run};
 use gantry_testkit::TestDir;
+use gantry_testkit::process::ChildGuard;
 use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader};
-use std::process::{Child, ChildStdout, Stdio};
+use std::process::{ChildStdout, Stdio};
 
 /// A watcher without a person.
 struct Watcher {
-    child: Child,
+    _child: ChildGuard,
     lines: BufReader<ChildStdout>,
 }
 
@@ -19,7 +20,7 @@ impl Watcher {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().expect("the program starts");
         let lines = BufReader::new(child.stdout.take().expect("a pipe"));
-        Self { child, lines }
+        Self { _child: ChildGuard(child), lines }
     }
 
     fn line(&mut self) -> String {
@@ -37,13 +38,6 @@ impl Watcher {
                 return line;
             }
         }
-    }
-}
-
-impl Drop for Watcher {
-    fn drop(&mut self) {
-        self.child.kill().ok();
-        self.child.wait().ok();
     }
 }
 
