@@ -31,7 +31,7 @@ pub(crate) fn start(cli: &Cli) {
 /// The default filter. The server logs what it does, a command only errors. Commands that show the configuration also log
 /// its warnings.
 fn level(cli: &Cli) -> &'static str {
-    match (cli.verbose, &cli.command) {
+    match (cli.global.verbose, &cli.command) {
         (0, Command::Serve { .. }) => "info",
         // There is no other place that says why a tool is missing.
         (0, Command::Mcp { .. }) => "warn",

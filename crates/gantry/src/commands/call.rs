@@ -3,7 +3,7 @@
 mod held;
 
 use crate::cli::Call;
-use crate::client::{ApiClient, CommandContext, Scope};
+use crate::client::{ApiClient, CommandContext, SHUTDOWN_GRACE_PERIOD, Scope};
 use crate::commands::reply::CallResult;
 use crate::commands::{arguments, unavailable_servers};
 use crate::exit::Outcome;
@@ -11,32 +11,29 @@ use crate::signals::Signals;
 use crate::term;
 use gantry_core::error::ErrorCode;
 use gantry_server::model::CallRequest;
-use held::HeldOutcome;
 use http::Method;
+use std::time::Duration;
 
 pub(super) async fn run(context: CommandContext, call: Call) -> anyhow::Result<Outcome> {
-    let (body, json) = (serde_json::to_string(&request(&call)?)?, context.json);
+    let body = serde_json::to_string(&request(&call)?)?;
     let project = call.caller.project.name();
     let servers = context.loaded.config.project(project).into_iter().flat_map(|project| &project.mcp_servers);
     let unprefixed: Vec<String> =
         servers.filter(|(_, server)| !server.options.prefix).map(|(id, _)| id.clone()).collect();
     let client = context.connect(Scope::Project(project)).await?;
     let mut signals = Signals::listen()?;
-    let done = execute(&client, &call, json, body, &mut signals).await;
-    if let Ok((Outcome::Interrupted(_), _)) = done {
+    let done = execute(&client, &call, body, &unprefixed, &mut signals).await;
+    if let Ok(Outcome::Interrupted(_)) = done {
         term::eprint(match client.is_remote() {
             true => "\nThe call goes on in the running Gantry.",
             false => "\nStopping: the call is canceled. Press again to stop at once.",
         });
         signals.kill_on_next_signal();
-        client.stop().await;
-        return done.map(|(outcome, _)| outcome);
+        client.close(Duration::ZERO).await;
+    } else {
+        client.close(SHUTDOWN_GRACE_PERIOD).await;
     }
-    if let Ok((_, Some(ErrorCode::ToolNotFound))) = done {
-        unavailable_servers::warn_possible_owner(&client, project, &call.tool, &unprefixed).await?;
-    }
-    client.close().await;
-    done.map(|(outcome, _)| outcome)
+    done
 }
 
 fn request(call: &Call) -> anyhow::Result<CallRequest> {
@@ -53,34 +50,39 @@ fn request(call: &Call) -> anyhow::Result<CallRequest> {
     })
 }
 
-/// Makes the call and prints its result. Returns the error code beside the outcome.
+/// Makes the call and prints its result.
 async fn execute(
     client: &ApiClient,
     call: &Call,
-    json: bool,
     body: String,
+    unprefixed: &[String],
     signals: &mut Signals,
-) -> anyhow::Result<(Outcome, Option<ErrorCode>)> {
+) -> anyhow::Result<Outcome> {
     let response = tokio::select! {
         response = client.send(Method::POST, "/api/v1/calls", body) => response?,
-        signal = signals.recv() => return Ok((Outcome::Interrupted(signal), None)),
+        signal = signals.recv() => return Ok(Outcome::Interrupted(signal)),
     };
     let mut result = CallResult::new(response.text)?;
     if held::is_held(&result) {
-        let outcome = tokio::select! {
-            outcome = held::handle_held(client, call.wait, json, &result) => outcome?,
+        let ended = tokio::select! {
+            ended = held::handle_held(client, call.wait, &result) => ended?,
             // Ctrl-C ends the prompt or the waiting, not the process.
-            signal = signals.recv_terminate() => return Ok((Outcome::Interrupted(signal), None)),
+            signal = signals.recv_terminate() => return Ok(Outcome::Interrupted(signal)),
         };
-        match outcome {
-            HeldOutcome::Ended(ended) => result = *ended,
-            HeldOutcome::StillHeld => {
-                if json {
+        match ended {
+            Some(ended) => result = *ended,
+            None => {
+                if client.json {
                     term::print(result.text.trim_end());
                 }
-                return Ok((Outcome::Failure, None));
+                return Ok(Outcome::Failure);
             }
         }
     }
-    Ok((result.print(json), result.reply.error.map(|error| error.code)))
+    let outcome = result.print(client.json);
+    if result.error.is_some_and(|error| error.code == ErrorCode::ToolNotFound) {
+        let project = call.caller.project.name();
+        unavailable_servers::warn_possible_owner(client, project, &call.tool, unprefixed).await?;
+    }
+    Ok(outcome)
 }

@@ -4,10 +4,11 @@ mod format;
 mod import_report;
 mod spec_source;
 
-use crate::cli::{Cli, OpenapiAction};
+use crate::cli::{GlobalOptions, OpenapiAction};
+use crate::client::{load, source};
 use crate::exit::{Outcome, UsageError};
 use crate::term;
-use import_report::{ImportReport, Imported};
+use import_report::{ImportReport, import};
 use serde_json::json;
 use spec_source::SpecSource;
 use std::time::Duration;
@@ -17,14 +18,14 @@ use tokio::time::{Instant, timeout};
 const FIRST_PROGRESS: Duration = Duration::from_secs(1);
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);
 
-pub(super) async fn run(cli: &Cli, action: &OpenapiAction) -> anyhow::Result<Outcome> {
+pub(super) async fn run(options: &GlobalOptions, action: &OpenapiAction) -> anyhow::Result<Outcome> {
     let OpenapiAction::Inspect(args) = action;
-    let loaded = super::policy::configuration(cli)?;
+    let loaded = load(&source(options)?)?;
     let name = args.project.name();
     let project = loaded.config.project(name);
     let project = project.ok_or_else(|| UsageError(format!("there is no project {name:?}")))?;
     let source = SpecSource::of(args, project)?;
-    let imported = match with_progress(&source.shown(), Imported::read(&source.options, project)).await {
+    let imported = match with_progress(&source.shown(), import(&source.options, project)).await {
         Ok(imported) => imported,
         Err(reason) => {
             let reason = term::sanitize_lines(&reason);
@@ -37,7 +38,7 @@ pub(super) async fn run(cli: &Cli, action: &OpenapiAction) -> anyhow::Result<Out
         }
     };
     let report = ImportReport::of(&source, &imported);
-    match (cli.json, args.skipped) {
+    match (options.json, args.skipped) {
         (true, true) => {
             term::print_json(&json!({ "counts": report.counts, "skipped": report.skipped }));
         }

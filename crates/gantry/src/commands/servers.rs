@@ -3,11 +3,12 @@
 mod add;
 
 use crate::cli::{NamedServer, ProjectFilter, ServersAction};
-use crate::client::{ApiClient, CommandContext, Scope, encoded, query};
+use crate::client::{ApiClient, CommandContext, Scope, encoded, query_string};
 use crate::config::MAIN_PROJECT;
 use crate::exit::Outcome;
 use crate::term::{self, Column};
 use gantry_server::model::{ChangedServer, HealthStatus, Removed, Server, ServerInUse};
+use http::Method;
 
 const COLUMNS: [Column<Server>; 10] = [
     Column::new("LIGHT", |server| term::light(server.health.as_str())),
@@ -31,32 +32,30 @@ pub(super) async fn run(
     list: ProjectFilter,
 ) -> anyhow::Result<Outcome> {
     match action.unwrap_or(ServersAction::List(list)) {
-        ServersAction::List(filter) => print_servers(context, filter.name()).await,
+        ServersAction::List(filter) => {
+            let work = async |client: &ApiClient| print_servers(client, filter.name()).await;
+            context.with_client(Scope::of(filter.name()), work).await
+        }
         ServersAction::Add(args) => add::run(&context, &args).await,
         ServersAction::Remove(server) => remove(&context, &server).await,
         ServersAction::Restart(server) => restart(&context, &server).await,
     }
 }
 
-async fn print_servers(context: CommandContext, project: Option<&str>) -> anyhow::Result<Outcome> {
-    let json = context.json;
-    let work = async |client: &ApiClient| {
-        client.wait_until_ready().await;
-        let servers: Vec<Server> =
-            client.list(&format!("/api/v1/servers{}", query(&[("project", project)]))).await?;
-        if json {
-            term::print_json(&servers);
-        } else if servers.is_empty() {
-            term::eprint(EMPTY);
-        } else {
-            term::print_table(&servers, &COLUMNS, |server| last_error(server).map(str::to_owned));
-            if servers.iter().any(|server| !server.flags.is_empty() || last_error(server).is_some()) {
-                term::eprint("gantry doctor says more; gantry doctor ID explains one server.");
-            }
+async fn print_servers(client: &ApiClient, project: Option<&str>) -> anyhow::Result<Outcome> {
+    client.wait_until_ready().await;
+    let servers: Vec<Server> = client.list("/api/v1/servers", &[("project", project)]).await?;
+    if client.json {
+        term::print_json(&servers);
+    } else if servers.is_empty() {
+        term::eprint(EMPTY);
+    } else {
+        term::print_table(&servers, &COLUMNS, |server| last_error(server).map(str::to_owned));
+        if servers.iter().any(|server| !server.flags.is_empty() || last_error(server).is_some()) {
+            term::eprint("gantry doctor says more; gantry doctor ID explains one server.");
         }
-        Ok(Outcome::Success)
-    };
-    context.with_client(Scope::of(project), work).await
+    }
+    Ok(Outcome::Success)
 }
 
 /// The number of tools, with what is wrong with them.
@@ -78,14 +77,14 @@ fn last_error(server: &Server) -> Option<&str> {
 
 /// The path of a server, or of an action on it.
 fn path(server: &NamedServer, action: &str) -> String {
-    let query = query(&[("project", Some(server.project.name()))]);
+    let query = query_string(&[("project", Some(server.project.name()))]);
     format!("/api/v1/servers/{}{action}{query}", encoded(&server.id))
 }
 
 async fn remove(context: &CommandContext, server: &NamedServer) -> anyhow::Result<Outcome> {
     let instead = "there is nothing to remove. To keep a server from starting with the next gantry serve, set enabled: \
                    false in its entry of the configuration";
-    let removed: Removed = context.require_server(instead)?.delete(&path(server, "")).await?;
+    let removed: Removed = context.require_server(instead)?.act(Method::DELETE, &path(server, "")).await?;
     if context.json {
         term::print_json(&removed);
     }
@@ -103,7 +102,8 @@ async fn remove(context: &CommandContext, server: &NamedServer) -> anyhow::Resul
 async fn restart(context: &CommandContext, server: &NamedServer) -> anyhow::Result<Outcome> {
     let instead = "there is nothing to restart. gantry serve starts every server, and gantry doctor starts them for its \
                    checks";
-    let changed: ChangedServer = context.require_server(instead)?.act(&path(server, "/restart")).await?;
+    let changed: ChangedServer =
+        context.require_server(instead)?.act(Method::POST, &path(server, "/restart")).await?;
     if context.json {
         term::print_json(&changed);
     }

@@ -7,6 +7,15 @@ pub(crate) fn timestamp(rfc3339: impl ToString + Copy) -> String {
     rfc3339.to_string().chars().take(19).collect::<String>().replace('T', " ")
 }
 
+/// The lines of fields that have a value, each behind its label.
+pub(crate) fn fields<'a>(
+    width: usize,
+    fields: impl IntoIterator<Item = (&'a str, String)>,
+) -> impl Iterator<Item = String> {
+    let given = fields.into_iter().filter(|(_, value)| !value.is_empty());
+    given.map(move |(label, value)| format!("  {label:width$} {value}"))
+}
+
 /// A name quoted for a shell where it needs quotes.
 pub(crate) fn shell_word(name: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "_-./@:".contains(c);

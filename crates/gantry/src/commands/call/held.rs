@@ -2,10 +2,10 @@
 
 use crate::cli::WaitArgs;
 use crate::client::ApiClient;
-use crate::commands::approvals::decide::{DecisionResult, decide, print_conflict, print_still_running};
-use crate::commands::approvals::prompt::{LEAVE, PromptResult, prompt};
+use crate::commands::approvals::decide::print_still_running;
+use crate::commands::approvals::prompt::{self, Answer, LEAVE};
 use crate::commands::approvals::terminal::Input;
-use crate::commands::approvals::wait::{WaitLimit, WaitResult, wait_for_call};
+use crate::commands::approvals::wait::{WaitResult, wait_for_call};
 use crate::commands::approvals::{self, format};
 use crate::commands::reply::CallResult;
 use crate::term;
@@ -13,87 +13,66 @@ use gantry_core::State;
 use gantry_server::model::Approval;
 use http::StatusCode;
 use std::time::Duration;
-use tokio::time::Instant;
-
-/// What became of a held call.
-pub(super) enum HeldOutcome {
-    /// It is over.
-    Ended(Box<CallResult>),
-    /// It waits on.
-    StillHeld,
-}
+use tokio::time::timeout;
 
 /// Whether a call waits for an approval or for its scheduled time.
 pub(super) fn is_held(result: &CallResult) -> bool {
-    result.reply.approval_id.is_some() && result.reply.state.is_some_and(|state| !state.is_over())
+    result.approval_id.is_some() && result.state.is_some_and(|state| !state.is_over())
 }
 
-/// Handles a held call as the options say.
+/// Handles a held call as the options say. Returns its result, or `None` if it waits on.
 pub(super) async fn handle_held(
     client: &ApiClient,
     options: WaitArgs,
-    json: bool,
     result: &CallResult,
-) -> anyhow::Result<HeldOutcome> {
-    let approval = approvals::get(client, result.reply.approval_id.clone().unwrap_or_default()).await?;
-    let is_pending = result.reply.state == Some(State::PendingApproval);
-    let may_ask = !json && term::is_interactive();
-    if options.no_wait || (is_pending && options.wait.is_none() && !may_ask) {
-        if !json {
+) -> anyhow::Result<Option<Box<CallResult>>> {
+    let approval = approvals::get(client, result.approval_id.clone().unwrap_or_default()).await?;
+    let is_pending = result.state == Some(State::PendingApproval);
+    let asks = is_pending && options.wait.is_none();
+    if options.no_wait || (asks && (client.json || !term::is_interactive())) {
+        if !client.json {
             result.print_error();
             print_how_to_continue(client, &approval, is_pending);
         }
-        return Ok(HeldOutcome::StillHeld);
+        return Ok(None);
     }
     let mut input = Input::new()?;
-    if is_pending && options.wait.is_none() {
+    if asks {
         return ask(client, approval, &mut input).await;
     }
-    let seconds = options.wait.flatten();
-    let deadline = seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
     let (tool, id, due) = (term::sanitize(&approval.tool), approval.id, format::due(&approval));
     let what = if is_pending { "an approval" } else { "its scheduled time" };
     term::eprint(&format!("{tool} waits for {what} as {id} ({due}). Ctrl-C leaves it waiting."));
-    let limit = WaitLimit { deadline, while_pending: true };
-    match wait_for_call(client, &approval, limit, &mut input).await? {
-        WaitResult::Ended(result) => Ok(HeldOutcome::Ended(result)),
-        WaitResult::TimedOut | WaitResult::Interrupted | WaitResult::NeedsApproval => {
-            Ok(leave(client, &approval, is_pending))
-        }
+    let limit = options.wait.flatten().map_or(Duration::MAX, Duration::from_secs);
+    let waiting = timeout(limit, wait_for_call(client, &approval, true, &mut input));
+    match waiting.await.unwrap_or(Ok(WaitResult::Stopped))? {
+        WaitResult::Over(result) => Ok(Some(result)),
+        WaitResult::Stopped | WaitResult::NeedsApproval => Ok(leave(client, &approval, is_pending)),
     }
 }
 
 /// Asks until the call is over or left waiting. A call that has changed since its approval needs another one.
-async fn ask(client: &ApiClient, mut approval: Approval, input: &mut Input) -> anyhow::Result<HeldOutcome> {
+async fn ask(
+    client: &ApiClient,
+    mut approval: Approval,
+    input: &mut Input,
+) -> anyhow::Result<Option<Box<CallResult>>> {
     loop {
         if approval.state == State::PendingApproval {
-            match prompt(client, &approval, input, LEAVE).await? {
-                PromptResult::Decided(decision) => match decide(client, approval.id, &decision).await? {
-                    DecisionResult::Accepted(approval) => print_decision(&approval),
-                    DecisionResult::Conflict(response) => {
-                        print_conflict(&response, false)?;
-                        if response.status == StatusCode::FORBIDDEN {
-                            return Ok(leave(client, &approval, true));
-                        }
-                    }
-                    DecisionResult::Invalid(response) => {
-                        print_conflict(&response, false)?;
-                        continue;
-                    }
-                },
-                PromptResult::Over(approval) => print_decision(&approval),
-                PromptResult::Skipped | PromptResult::Interrupted => {
+            match prompt::ask(client, &approval, input, LEAVE).await? {
+                Answer::Decided(approval) | Answer::Over(approval) => print_decision(&approval),
+                Answer::Refused(StatusCode::FORBIDDEN) | Answer::Skipped | Answer::Interrupted => {
                     return Ok(leave(client, &approval, true));
                 }
+                Answer::Refused(_) => {}
             }
         }
-        let limit = WaitLimit { deadline: None, while_pending: false };
-        match wait_for_call(client, &approval, limit, input).await? {
-            WaitResult::Ended(result) => return Ok(HeldOutcome::Ended(result)),
+        match wait_for_call(client, &approval, false, input).await? {
+            WaitResult::Over(result) => return Ok(Some(result)),
             WaitResult::NeedsApproval => {}
-            WaitResult::TimedOut | WaitResult::Interrupted => {
+            WaitResult::Stopped => {
                 print_still_running(client, approval.id);
-                return Ok(HeldOutcome::StillHeld);
+                return Ok(None);
             }
         }
         approval = match approvals::pending_request(client, &approval).await? {
@@ -108,12 +87,12 @@ async fn ask(client: &ApiClient, mut approval: Approval, input: &mut Input) -> a
 }
 
 /// Leaves the call waiting and says how to continue.
-fn leave(client: &ApiClient, approval: &Approval, is_pending: bool) -> HeldOutcome {
+fn leave(client: &ApiClient, approval: &Approval, is_pending: bool) -> Option<Box<CallResult>> {
     let id = approval.id;
     term::eprint(&format!("It waits as {id}."));
     term::eprint(&format!("hint: {}", next_step_hint(client, approval, is_pending)));
     term::eprint(&format!("hint: gantry approvals cancel {id} withdraws it"));
-    HeldOutcome::StillHeld
+    None
 }
 
 fn print_how_to_continue(client: &ApiClient, approval: &Approval, is_pending: bool) {
@@ -129,7 +108,7 @@ fn print_how_to_continue(client: &ApiClient, approval: &Approval, is_pending: bo
 fn next_step_hint(client: &ApiClient, approval: &Approval, is_pending: bool) -> String {
     let id = approval.id;
     if is_pending && !format::may_local_user_approve(approval) {
-        return term::sanitize(&format::approvers(approval).refusal());
+        return term::sanitize(&format::approvers(&approval.approvers).refusal());
     }
     match (is_pending, client.is_remote()) {
         (true, true) => format!("gantry approvals approve {id} lets it run"),

@@ -3,7 +3,7 @@
 use super::SpecSource;
 use super::import_report::{ImportReport, SchemeReport, ToolPreview};
 use crate::commands::yaml_key;
-use crate::term::{self, plural, thousands};
+use crate::term::{self, Column, plural, thousands};
 use gantry_rest::openapi::{KeyPlace, Scheme, SkippedOperation};
 use std::collections::BTreeMap;
 
@@ -17,12 +17,13 @@ pub(super) fn print_report(source: &SpecSource, report: &ImportReport<'_>) {
     if report.tools.is_empty() {
         term::print("No operation becomes a tool.");
     } else {
-        let row = |tool: &ToolPreview<'_>| {
-            let operation = format!("{} {}", tool.method, tool.path);
-            vec![tool.name.to_owned(), operation, tool.effect.to_string(), thousands(tool.tokens)]
-        };
-        let rows: Vec<_> = report.tools.iter().map(row).collect();
-        term::table(&["NAME", "OPERATION", "EFFECT", "TOKENS"], &rows);
+        let columns = [
+            Column::new("NAME", |tool: &ToolPreview<'_>| tool.name.to_owned()),
+            Column::new("OPERATION", |tool| format!("{} {}", tool.method, tool.path)),
+            Column::new("EFFECT", |tool| tool.effect.to_string()),
+            Column::new("TOKENS", |tool| thousands(tool.tokens)),
+        ];
+        term::print_table(&report.tools, &columns, |_| None);
     }
     if !report.skipped.is_empty() {
         term::print("");
@@ -67,23 +68,21 @@ fn by_reason(skipped: &[SkippedOperation]) -> Vec<(&str, Vec<&SkippedOperation>)
 
 fn summary(source: &SpecSource, report: &ImportReport<'_>) -> Vec<String> {
     let title = if report.title.is_empty() { "An API without a title" } else { report.title };
-    let mut lines = vec![format!("{title} {} (OpenAPI {})", report.version, report.openapi)];
-    let mut add = |name: &str, value: String| lines.push(format!("  {name:11} {value}"));
     let bytes = report.stats.bytes.map(|bytes| format!(", {} bytes", thousands(bytes)));
-    add("document", format!("{}{}", source.shown(), bytes.unwrap_or_default()));
+    let mut fields = vec![("document", format!("{}{}", source.shown(), bytes.unwrap_or_default()))];
     if report.servers.is_empty() {
-        add("server", "none".to_owned());
+        fields.push(("server", "none".to_owned()));
     }
-    report.servers.iter().for_each(|server| add("server", (*server).to_owned()));
-    for (name, SchemeReport { scheme, configured }) in &report.schemes {
+    fields.extend(report.servers.iter().map(|server| ("server", (*server).to_owned())));
+    fields.extend(report.schemes.iter().map(|(name, SchemeReport { scheme, configured })| {
         let credentials = match (scheme, configured) {
             (Scheme::Unsupported { .. }, _) => "",
             _ if !source.is_entry => "",
             (_, true) => ": configured",
             (_, false) => ": no credentials",
         };
-        add("auth", format!("{name}, {}{credentials}", describe(scheme)));
-    }
+        ("auth", format!("{name}, {}{credentials}", describe(scheme)))
+    }));
     let counts = &report.counts;
     let mut operations = format!("{}: {}", thousands(counts.operations), plural(counts.tools, "tool"));
     for (count, what) in [(counts.filtered, "left out by the options"), (counts.skipped, "skipped")] {
@@ -91,17 +90,23 @@ fn summary(source: &SpecSource, report: &ImportReport<'_>) -> Vec<String> {
             operations.push_str(&format!(", {} {what}", thousands(count)));
         }
     }
-    add("operations", operations);
-    add("tokens", format!("{} for the list of tools", thousands(report.tokens.listing)));
-    add("took", format!("{} ms", report.stats.elapsed_ms));
-    lines
+    fields.push(("operations", operations));
+    fields.push(("tokens", format!("{} for the list of tools", thousands(report.tokens.listing))));
+    fields.push(("took", format!("{} ms", report.stats.elapsed_ms)));
+    let title = format!("{title} {} (OpenAPI {})", report.version, report.openapi);
+    std::iter::once(title).chain(term::fields(11, fields)).collect()
 }
 
 fn describe(scheme: &Scheme) -> String {
     match scheme {
-        Scheme::ApiKey { place: KeyPlace::Query, name } => format!("an API key in the query {name:?}"),
-        Scheme::ApiKey { place: KeyPlace::Header, name } => format!("an API key in the header {name:?}"),
-        Scheme::ApiKey { place: KeyPlace::Cookie, name } => format!("an API key in the cookie {name:?}"),
+        Scheme::ApiKey { place, name } => {
+            let place = match place {
+                KeyPlace::Query => "query",
+                KeyPlace::Header => "header",
+                KeyPlace::Cookie => "cookie",
+            };
+            format!("an API key in the {place} {name:?}")
+        }
         Scheme::Basic => "a user and a password".to_owned(),
         Scheme::Bearer => "a token".to_owned(),
         Scheme::ClientCredentials { token_url, .. } => {

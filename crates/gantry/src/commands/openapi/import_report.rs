@@ -12,40 +12,35 @@ use gantry_rest::{ApiOptions, ImportedApi, RestClient, SpecPlace, api_origin};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// An imported document, and its tools as a pool has them.
 pub(super) struct Imported {
     api: ImportedApi,
     /// Each with the reason why it could not be called, if any.
     tools: Vec<(Arc<Tool>, Option<String>)>,
-    elapsed: Duration,
-    /// The size of the document, if it is a file.
-    bytes: Option<u64>,
+    stats: Stats,
 }
 
-impl Imported {
-    /// Reads a document and imports it as its provider would.
-    ///
-    /// # Errors
-    /// Says which document cannot be used, and why.
-    pub(super) async fn read(options: &ApiOptions, project: &Project) -> Result<Self, String> {
-        let started = Instant::now();
-        let inline = project.rest_tools.iter().filter(|(_, tool)| tool.off.is_none());
-        let import_options = options.import_options(inline.map(|(name, _)| name.as_str()));
-        let client = RestClient::new(project.web.allow_private.clone());
-        let api = ImportedApi::read(Arc::new(options.clone()), import_options, &client).await?;
-        let elapsed = started.elapsed();
-        let bytes = match &options.spec {
-            SpecPlace::File(file) => file.metadata().ok().map(|metadata| metadata.len()),
-            SpecPlace::Url(_) => None,
-        };
-        let origin = api_origin(&options.id);
-        // A large document keeps a thread busy for a while.
-        let work =
-            tokio::task::spawn_blocking(move || Self { tools: pooled(&origin, &api), api, elapsed, bytes });
-        work.await.map_err(|crash| format!("importing it failed: {crash}"))
-    }
+/// Reads a document and imports it as its provider would.
+///
+/// # Errors
+/// Says which document cannot be used, and why.
+pub(super) async fn import(options: &ApiOptions, project: &Project) -> Result<Imported, String> {
+    let started = Instant::now();
+    let inline = project.rest_tools.iter().filter(|(_, tool)| tool.off.is_none());
+    let import_options = options.import_options(inline.map(|(name, _)| name.as_str()));
+    let client = RestClient::new(project.web.allow_private.clone());
+    let api = ImportedApi::read(Arc::new(options.clone()), import_options, &client).await?;
+    let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let bytes = match &options.spec {
+        SpecPlace::File(file) => file.metadata().ok().map(|metadata| metadata.len()),
+        SpecPlace::Url(_) => None,
+    };
+    let (origin, stats) = (api_origin(&options.id), Stats { elapsed_ms, bytes });
+    // A large document keeps a thread busy for a while.
+    let work = tokio::task::spawn_blocking(move || Imported { tools: pooled(&origin, &api), api, stats });
+    work.await.map_err(|crash| format!("importing it failed: {crash}"))
 }
 
 /// The tools of an API under the names that a pool gives them.
@@ -109,10 +104,11 @@ pub(super) struct Tokens {
     pub(super) listing: u64,
 }
 
-#[derive(Serialize)]
+#[derive(Clone, Copy, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Stats {
     pub(super) elapsed_ms: u64,
+    /// The size of the document, if it is a file.
     pub(super) bytes: Option<u64>,
 }
 
@@ -136,14 +132,13 @@ pub(super) struct ToolPreview<'a> {
 
 impl<'a> ImportReport<'a> {
     pub(super) fn of(source: &'a SpecSource, imported: &'a Imported) -> Self {
-        let Imported { api, tools, elapsed, bytes } = imported;
+        let Imported { api, tools, stats } = imported;
         let import = &api.import;
         let faults = tools.iter().filter_map(|(tool, fault)| Some((tool, fault.as_ref()?)));
         let faults = faults.map(|(tool, reason)| format!("{} cannot be called: {reason}", tool.name));
-        let scheme_report = |name: &str, scheme: &'a Scheme| SchemeReport {
-            scheme,
-            configured: source.options.auth.contains_key(name),
-        };
+        let schemes = import.schemes.iter().map(|(name, scheme)| {
+            (name.as_str(), SchemeReport { scheme, configured: source.options.auth.contains_key(name) })
+        });
         let tools: Vec<_> =
             tools.iter().filter_map(|(tool, fault)| ToolPreview::of(api, tool, fault.as_deref())).collect();
         Self {
@@ -151,11 +146,7 @@ impl<'a> ImportReport<'a> {
             version: &import.api_version,
             openapi: &import.openapi,
             servers: import.operations.iter().map(|it| it.server.as_str().trim_end_matches('/')).collect(),
-            schemes: import
-                .schemes
-                .iter()
-                .map(|(name, scheme)| (&**name, scheme_report(name, scheme)))
-                .collect(),
+            schemes: schemes.collect(),
             counts: Counts {
                 operations: import.total,
                 tools: tools.len(),
@@ -163,10 +154,7 @@ impl<'a> ImportReport<'a> {
                 skipped: import.total.saturating_sub(tools.len() + import.filtered),
             },
             tokens: Tokens { listing: tools.iter().map(|tool| tool.tokens).sum() },
-            stats: Stats {
-                elapsed_ms: u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
-                bytes: *bytes,
-            },
+            stats: *stats,
             tools,
             skipped: &import.skipped,
             warnings: import.warnings.iter().cloned().chain(faults).collect(),

@@ -1,7 +1,7 @@
 //! `gantry servers add`: adds a server to the running Gantry, and prints the YAML that would keep it.
 
 use crate::cli::AddServer;
-use crate::client::{CommandContext, query};
+use crate::client::{CommandContext, query_string};
 use crate::commands::yaml_key;
 use crate::config::MAIN_PROJECT;
 use crate::exit::{Outcome, UsageError};
@@ -15,7 +15,7 @@ pub(super) async fn run(context: &CommandContext, args: &AddServer) -> anyhow::R
     let instead = "start one with gantry serve, or write the server into the configuration";
     let client = context.require_server(instead)?;
     let project = args.project.name();
-    let path = format!("/api/v1/servers{}", query(&[("project", Some(project))]));
+    let path = format!("/api/v1/servers{}", query_string(&[("project", Some(project))]));
     let new = NewServer { id: args.id.clone(), entry };
     let added: ChangedServer = client.post(&path, &new).await?;
     for warning in &added.warnings {

@@ -10,17 +10,10 @@ use gantry_server::model::CallRecord;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// Tools that are kept; those of further calls are made again for each call.
-const MAX_TOOLS: usize = 10_000;
-
-/// A recorded tool: project, provider, name at the provider, displayed name, effect.
-type ToolId = [Arc<str>; 5];
-
 pub(super) struct PolicyEvaluator {
     plans: BTreeMap<Arc<str>, Plan>,
     /// The approval rules of Gantry's own tools, by project, provider and tool.
     own_rules: HashMap<[Arc<str>; 3], ApprovalRule>,
-    tools: HashMap<ToolId, Arc<Tool>>,
 }
 
 impl PolicyEvaluator {
@@ -34,29 +27,20 @@ impl PolicyEvaluator {
                     .extend(provider.tools().into_iter().map(|tool| (key(tool.name), tool.approval_rule)));
             }
         }
-        Self { plans, own_rules, tools: HashMap::new() }
+        Self { plans, own_rules }
     }
 
     /// The tool of a call; `None` for a call of a tool that was not found.
-    pub(super) fn tool(&mut self, call: &CallRecord) -> Option<Arc<Tool>> {
+    pub(super) fn tool(&self, call: &CallRecord) -> Option<Tool> {
         let effect = Effect::parse(&call.effect)?;
-        let id = [&call.project, &call.provider, &call.original, &call.tool, &effect.as_str().into()]
-            .map(Arc::clone);
-        if let Some(tool) = self.tools.get(&id) {
-            return Some(Arc::clone(tool));
-        }
-        let key = [&call.project, &call.provider, &call.original].map(Arc::clone);
+        let id = [&call.project, &call.provider, &call.original].map(Arc::clone);
         // A tool of an MCP server has no rule of its own.
-        let rule = self.own_rules.get(&key).copied().unwrap_or(ApprovalRule::Never);
-        let tool = Arc::new(RecordedCall::tool(&origin(call)?, &call.original, &call.tool, effect, rule));
-        if self.tools.len() < MAX_TOOLS {
-            self.tools.insert(id, Arc::clone(&tool));
-        }
-        Some(tool)
+        let rule = self.own_rules.get(&id).copied().unwrap_or(ApprovalRule::Never);
+        Some(RecordedCall::tool(&origin(call)?, &call.original, &call.tool, effect, rule))
     }
 
     /// What the policies would decide now; an error says why that cannot be decided.
-    pub(super) fn replay(&self, call: &CallRecord, tool: &Arc<Tool>) -> Result<ReplayOutcome, String> {
+    pub(super) fn replay(&self, call: &CallRecord, tool: Tool) -> Result<ReplayOutcome, String> {
         let unknown = || format!("the configuration has no project {}", call.project);
         let plan = self.plans.get(&call.project).ok_or_else(unknown)?;
         let role = match &*call.principal {
@@ -65,8 +49,8 @@ impl PolicyEvaluator {
             _ => None,
         };
         let recorded = RecordedCall {
-            auto_approved: is_auto_approved(plan, call, tool),
-            tool: Arc::clone(tool),
+            auto_approved: is_auto_approved(plan, call, &tool),
+            tool: Arc::new(tool),
             caller: Caller {
                 principal: Arc::clone(&call.principal),
                 role: role.unwrap_or(Role::Agent),
