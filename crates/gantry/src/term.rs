@@ -1,14 +1,12 @@
 //! Terminal output: data on standard output, messages and questions on standard error.
 
-mod format;
 mod json;
-mod sanitize;
 mod table;
+mod text;
 
-pub(crate) use format::{fields, plural, shell_word, thousands, timestamp};
 pub(crate) use json::{pretty_json, print_json, truncate_lines};
-pub(crate) use sanitize::{sanitize, sanitize_lines};
 pub(crate) use table::{Column, light, print_list, print_table};
+pub(crate) use text::{fields, plural, sanitize, sanitize_lines, shell_word, thousands, timestamp};
 
 use serde::Serialize;
 use std::io::{self, IsTerminal, Write as _};

@@ -4,7 +4,6 @@ pub(super) mod decide;
 pub(super) mod format;
 pub(super) mod prompt;
 pub(super) mod terminal;
-pub(super) mod wait;
 
 mod list;
 mod watch;

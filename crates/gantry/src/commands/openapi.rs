@@ -1,14 +1,13 @@
 //! `gantry openapi inspect`: the tools that an OpenAPI document would give.
 
-mod format;
-mod import_report;
+mod report;
 mod spec_source;
 
 use crate::cli::{GlobalOptions, OpenapiAction};
 use crate::client::{load, source};
 use crate::exit::{Outcome, UsageError};
 use crate::term;
-use import_report::{ImportReport, import};
+use report::{ImportReport, import, print_report, print_skipped};
 use serde_json::json;
 use spec_source::SpecSource;
 use std::time::Duration;
@@ -43,8 +42,8 @@ pub(super) async fn run(options: &GlobalOptions, action: &OpenapiAction) -> anyh
             term::print_json(&json!({ "counts": report.counts, "skipped": report.skipped }));
         }
         (true, false) => term::print_json(&report),
-        (false, true) => format::print_skipped(&report, usize::MAX),
-        (false, false) => format::print_report(&source, &report),
+        (false, true) => print_skipped(&report, usize::MAX),
+        (false, false) => print_report(&source, &report),
     }
     Ok(Outcome::Success)
 }

@@ -1,17 +1,19 @@
-//! `gantry approvals approve`, `deny` and `cancel`.
+//! `gantry approvals approve`, `deny` and `cancel`, and waiting for a call that is held or runs.
 
 use super::format;
 use super::terminal::Input;
-use super::wait::{WaitResult, wait_for_call};
 use crate::cli::Approve;
 use crate::client::{ApiClient, ApiResponse, CommandContext};
 use crate::commands::arguments;
+use crate::commands::reply::CallResult;
 use crate::exit::{Outcome, UsageError};
 use crate::term;
+use anyhow::Context as _;
 use gantry_core::id::ApprovalId;
 use gantry_core::{State, raw};
 use gantry_server::model::{Approval, Decision};
 use http::{Method, StatusCode};
+use std::time::Duration;
 
 /// Sends a decision. The inner error is an answer by which nothing was decided: the decision came too late, the user may
 /// not make it, or it cannot be carried out, for example because of its arguments.
@@ -43,7 +45,10 @@ pub(super) fn check(context: &CommandContext, wanted: &Approve) -> anyhow::Resul
 }
 
 pub(super) async fn approve(client: &ApiClient, wanted: Approve) -> anyhow::Result<Outcome> {
-    let modified_args = wanted.args.as_deref().map(arguments::read_object).transpose()?;
+    let modified_args = wanted.args.as_deref().map(arguments::read).transpose()?;
+    if modified_args.as_ref().is_some_and(|arguments| !arguments.get().starts_with('{')) {
+        return Err(UsageError("--args takes an object, such as '{\"path\": \"copy.txt\"}'".into()).into());
+    }
     let (scope, waits) = (wanted.scope(), wanted.wait || !client.is_remote());
     let decision = Decision { approved: true, modified_args, reason: wanted.reason, scope };
     match decide(client, &wanted.id, &decision).await? {
@@ -147,4 +152,58 @@ fn summary(approval: &Approval) -> String {
         format!("{state} {id}: {tool}")
     };
     term::sanitize(&text)
+}
+
+/// Seconds that one request waits at the server for a change. That a call needs another approval is none, so they are few.
+pub(super) const POLL_SECONDS: u64 = 2;
+
+/// The pause between two requests, in case the server answers at once.
+pub(super) const POLL_PAUSE: Duration = Duration::from_millis(250);
+
+/// Why waiting ended.
+pub(in crate::commands) enum WaitResult {
+    Over(Box<CallResult>),
+    /// The call needs an approval again.
+    NeedsApproval,
+    /// The user pressed Ctrl-C, or the caller's limit was reached.
+    Stopped,
+}
+
+/// Waits until the call of a request is over; with `while_pending` also while it needs an approval, for another user to
+/// decide.
+pub(in crate::commands) async fn wait_for_call(
+    client: &ApiClient,
+    approval: &Approval,
+    while_pending: bool,
+    input: &mut Input,
+) -> anyhow::Result<WaitResult> {
+    // What to do when the connection to the server is lost.
+    let cut_off = || {
+        format!(
+            "the connection was lost while waiting for the call. When Gantry runs again, `gantry approvals show {id}` \
+             shows the state of the call; look at it before you repeat the call",
+            id = approval.id
+        )
+    };
+    loop {
+        let path = format!("/api/v1/calls/{}?wait={POLL_SECONDS}", approval.call_id);
+        let response = tokio::select! {
+            response = client.send(Method::GET, &path, String::new()) => response.with_context(cut_off)?,
+            () = input.interrupted() => {
+                // The terminal has echoed ^C on this line.
+                term::eprint("");
+                return Ok(WaitResult::Stopped);
+            }
+        };
+        if !response.status.is_success() {
+            return Err(response.into_error());
+        }
+        let result = CallResult::from_record(&response.text)?;
+        match result.state {
+            Some(State::PendingApproval) if !while_pending => return Ok(WaitResult::NeedsApproval),
+            Some(state) if !state.is_over() => {}
+            _ => return Ok(WaitResult::Over(Box::new(result))),
+        }
+        tokio::time::sleep(POLL_PAUSE).await;
+    }
 }

@@ -1,9 +1,8 @@
 //! The prompt: shows one request on the terminal, asks for a decision and sends it.
 
-use super::decide::{decide, print_refused};
+use super::decide::{POLL_PAUSE, POLL_SECONDS, decide, print_refused};
 use super::format;
 use super::terminal::{self, Input, Typed};
-use super::wait::{POLL_PAUSE, POLL_SECONDS};
 use crate::client::ApiClient;
 use crate::commands::arguments;
 use crate::term;
@@ -171,7 +170,7 @@ async fn until_over(client: &ApiClient, approval: &Approval) -> anyhow::Result<A
 async fn edit(approval: &Approval, edited: Option<&RawValue>) -> anyhow::Result<Option<Box<RawValue>>> {
     let original = format::arguments(approval.arguments.as_deref());
     let draft = edited.map_or_else(|| original.clone(), |arguments| format::arguments(Some(arguments)));
-    let arguments = arguments::parse_object(&terminal::edit(draft).await?)?;
+    let arguments = arguments::parse(&terminal::edit(draft).await?)?;
     Ok((term::pretty_json(arguments.get()) != original).then_some(arguments))
 }
 
