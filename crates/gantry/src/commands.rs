@@ -22,7 +22,7 @@ mod unavailable_servers;
 
 use crate::Extra;
 use crate::cli::{Cli, Command};
-use crate::client::CommandContext;
+use crate::client::{CommandContext, Scope};
 use crate::config::MAIN_PROJECT;
 use crate::exit::Outcome;
 use crate::term;
@@ -40,9 +40,15 @@ pub(crate) async fn dispatch(cli: Cli, extra: Extra) -> anyhow::Result<Outcome> 
         Command::Agents { action, list } => agents::run(context()?, action, list).await,
         Command::Lock { action, project } => lock::run(context()?, action, &project).await,
         Command::Events(events) => events::run(context()?, &events).await,
-        Command::Audit { action, filter } => audit::run(context()?, action, &filter).await,
-        Command::Keys { action, list } => keys::run(context()?, action, list).await,
-        Command::Runs(runs) => runs::run(context()?, &runs).await,
+        Command::Audit { action, filter } => {
+            context()?.with_client(Scope::LedgerOnly, async |it| audit::run(it, action, &filter).await).await
+        }
+        Command::Keys { action, list } => {
+            context()?.with_client(Scope::LedgerOnly, async |it| keys::run(it, action, list).await).await
+        }
+        Command::Runs(runs) => {
+            context()?.with_client(Scope::LedgerOnly, async |it| runs::run(it, &runs).await).await
+        }
         // A broken configuration is one of the findings.
         Command::Doctor(doctor) => Box::pin(doctor::run(context(), &doctor, global.json)).await,
         // These read the configuration on the disk, or another one.

@@ -1,7 +1,7 @@
 //! `gantry audit`: lists recorded calls and verifies the audit log.
 
 use crate::cli::{AuditAction, Filter};
-use crate::client::{ApiClient, CommandContext, Scope};
+use crate::client::ApiClient;
 use crate::config::MAIN_PROJECT;
 use crate::exit::Outcome;
 use crate::term::{self, Column};
@@ -20,15 +20,14 @@ const COLUMNS: [Column<CallRecord>; 7] = [
 ];
 
 pub(super) async fn run(
-    context: CommandContext,
+    client: &ApiClient,
     action: Option<AuditAction>,
     filter: &Filter,
 ) -> anyhow::Result<Outcome> {
-    let work = async |client: &ApiClient| match action {
+    match action {
         Some(AuditAction::Verify) => verify(client).await,
         None => list(client, filter).await,
-    };
-    context.with_client(Scope::LedgerOnly, work).await
+    }
 }
 
 async fn list(client: &ApiClient, filter: &Filter) -> anyhow::Result<Outcome> {

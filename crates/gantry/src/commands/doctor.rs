@@ -31,16 +31,27 @@ struct Check {
     found: String,
 }
 
-fn ok(subject: &'static str, found: String) -> Check {
-    Check { subject, severity: Severity::Ok, found }
+impl Check {
+    /// Names the project, unless that is the main one.
+    fn of(self, project: &str) -> Self {
+        if project == MAIN_PROJECT {
+            self
+        } else {
+            Self { found: format!("{project}: {}", self.found), ..self }
+        }
+    }
 }
 
-fn warning(subject: &'static str, found: String) -> Check {
-    Check { subject, severity: Severity::Warning, found }
+fn ok(subject: &'static str, found: impl ToString) -> Check {
+    Check { subject, severity: Severity::Ok, found: found.to_string() }
 }
 
-fn error(subject: &'static str, found: String) -> Check {
-    Check { subject, severity: Severity::Error, found }
+fn warning(subject: &'static str, found: impl ToString) -> Check {
+    Check { subject, severity: Severity::Warning, found: found.to_string() }
+}
+
+fn error(subject: &'static str, found: impl ToString) -> Check {
+    Check { subject, severity: Severity::Error, found: found.to_string() }
 }
 
 /// The checks, or the reason why they could not be made.
@@ -85,32 +96,24 @@ async fn check_all(context: CommandContext, only: Option<&str>) -> Vec<Check> {
     let file = file.map_or_else(|| "none, running on defaults".into(), |file| file.display().to_string());
     let mut checks = vec![ok("configuration", file)];
     let selected = || config.all().filter(|(name, _)| only.is_none_or(|only| only == *name));
-    checks.extend(other_warnings(&context.loaded).map(|text| warning("configuration", text.clone())));
-    checks.extend(
-        selected().map(|(name, it)| {
-            ok("workspace", with_project(name, &it.places.workspace.display().to_string()))
-        }),
-    );
+    checks.extend(other_warnings(&context.loaded).map(|text| warning("configuration", text)));
+    checks.extend(selected().map(|(name, it)| ok("workspace", it.places.workspace.display()).of(name)));
     checks.push(sandbox());
-    checks.push(ok("data folder", context.data_dir.path().display().to_string()));
+    checks.push(ok("data folder", context.data_dir.path().display()));
     checks.push(match context.data_dir.running_server() {
         Some(info) => ok("server", format!("running at http://{} (process {})", info.address, info.pid)),
         None => ok("server", format!("not running; gantry serve would listen on {}", config.server.bind)),
     });
-    let services: Vec<Check> = selected().flat_map(|(name, project)| services(name, project)).collect();
+    checks.extend(selected().flat_map(|(name, project)| services(name, project)));
     let work = async |client: &ApiClient| {
         client.wait_until_ready().await;
         let mut found = or_error("configuration", configuration(client).await);
         found.extend(or_error("ledger", ledger(client).await));
-        Ok((found, or_error("projects", projects(client, only).await)))
+        found.extend(or_error("projects", projects(client, only).await));
+        Ok(found)
     };
-    match context.with_client(Scope::of(only), work).await {
-        Ok((found, projects)) => checks.into_iter().chain(found).chain(services).chain(projects).collect(),
-        Err(reason) => {
-            let reason = or_error("runtime", Err(reason));
-            checks.into_iter().chain(services).chain(reason).collect()
-        }
-    }
+    checks.extend(or_error("runtime", context.with_client(Scope::of(only), work).await));
+    checks
 }
 
 /// How programs that tools start are confined; without a sandbox, no tool starts programs.
@@ -177,11 +180,6 @@ async fn explain(context: CommandContext, what: &str, args: &Doctor) -> anyhow::
     context.with_client(Scope::Project(project), work).await
 }
 
-/// Prefixes what was found with its project, unless that is the main one.
-fn with_project(project: &str, found: &str) -> String {
-    if project == MAIN_PROJECT { found.to_owned() } else { format!("{project}: {found}") }
-}
-
 /// Checks every project, or one.
 async fn projects(client: &ApiClient, only: Option<&str>) -> anyhow::Result<Vec<Check>> {
     let projects: Vec<Project> = client.list("/api/v1/projects", &[]).await?;
@@ -205,9 +203,7 @@ async fn projects(client: &ApiClient, only: Option<&str>) -> anyhow::Result<Vec<
         }
         match tools(client, &project.name, &ids).await {
             Ok(found) => checks.extend(found),
-            Err(reason) => {
-                checks.push(error("tools", with_project(&project.name, &format!("{reason:#}"))));
-            }
+            Err(reason) => checks.push(error("tools", format!("{reason:#}")).of(&project.name)),
         }
     }
     Ok(checks)
@@ -220,7 +216,7 @@ fn agents(project: &Project) -> Option<Check> {
         None if project.agents == 0 => return None,
         None => "none is active".to_owned(),
     };
-    Some(ok("agents", with_project(&project.name, &format!("{} configured, {active}", project.agents))))
+    Some(ok("agents", format!("{} configured, {active}", project.agents)).of(&project.name))
 }
 
 /// What is read of a tool: there may be tens of thousands.
@@ -236,13 +232,13 @@ async fn tools(client: &ApiClient, project: &str, servers: &[String]) -> anyhow:
     let tools: Vec<ToolName> = client.list("/api/v1/tools", &query).await?;
     // An alias is another name of a tool that is listed as well.
     let mut checks = vec![match tools.iter().filter(|tool| tool.alias_of.is_none()).count() {
-        0 => warning("tools", with_project(project, "none")),
-        count => ok("tools", with_project(project, &format!("{count} available"))),
+        0 => warning("tools", "none").of(project),
+        count => ok("tools", format!("{count} available")).of(project),
     }];
     if let Ok(Explained::Warnings { warnings }) = client.get("/api/v1/explain", &query).await {
         let is_reported = |text: &String| servers.iter().any(|id| text.starts_with(&format!("server {id} ")));
         let new = warnings.iter().filter(|text| !is_reported(text));
-        checks.extend(new.map(|text| warning("setup", with_project(project, text))));
+        checks.extend(new.map(|text| warning("setup", text).of(project)));
     }
     Ok(checks)
 }
@@ -263,18 +259,14 @@ fn other_warnings(loaded: &Loaded) -> impl Iterator<Item = &String> {
 /// reports the others.
 fn services(name: &str, project: &config::Project) -> Vec<Check> {
     let enabled = project.rest_tools.values().filter(|tool| tool.off.is_none()).count();
-    let enabled =
-        (enabled > 0).then(|| ok("rest tool", with_project(name, &format!("{enabled} configured"))));
+    let enabled = (enabled > 0).then(|| ok("rest tool", format!("{enabled} configured")));
     let disabled = disabled(project).map(|(subject, id, off)| match off {
         DisabledReason::Disabled => {
-            let found = format!("{id} is switched off by its configuration (enabled: false)");
-            ok(subject, with_project(name, &found))
+            ok(subject, format!("{id} is switched off by its configuration (enabled: false)"))
         }
-        DisabledReason::Unusable(reason) => {
-            error(subject, with_project(name, &format!("{id} is switched off: {reason}")))
-        }
+        DisabledReason::Unusable(reason) => error(subject, format!("{id} is switched off: {reason}")),
     });
-    enabled.into_iter().chain(disabled).collect()
+    enabled.into_iter().chain(disabled).map(|check| check.of(name)).collect()
 }
 
 /// The inline tools and APIs that are switched off.

@@ -1,7 +1,7 @@
 //! `gantry keys`: lists, creates and revokes API keys.
 
 use crate::cli::{CreateKey, KeysAction, ListKeys};
-use crate::client::{ApiClient, CommandContext, Scope, encoded};
+use crate::client::{ApiClient, encoded};
 use crate::exit::{Outcome, UsageError};
 use crate::term::{self, Column};
 use gantry_core::Role;
@@ -22,16 +22,15 @@ const COLUMNS: [Column<Key>; 9] = [
 ];
 
 pub(super) async fn run(
-    context: CommandContext,
+    client: &ApiClient,
     action: Option<KeysAction>,
     list: ListKeys,
 ) -> anyhow::Result<Outcome> {
-    let work = async |client: &ApiClient| match action.unwrap_or(KeysAction::List(list)) {
+    match action.unwrap_or(KeysAction::List(list)) {
         KeysAction::List(args) => print_keys(client, &args).await,
         KeysAction::Create(args) => create(client, args).await,
         KeysAction::Revoke { key } => revoke(client, &key).await,
-    };
-    context.with_client(Scope::LedgerOnly, work).await
+    }
 }
 
 async fn create(client: &ApiClient, args: CreateKey) -> anyhow::Result<Outcome> {

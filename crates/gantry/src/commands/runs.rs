@@ -1,7 +1,7 @@
 //! `gantry runs`: lists runs, shows one as a tree of operations, or cancels it.
 
 use crate::cli::Runs;
-use crate::client::{ApiClient, CommandContext, Scope, encoded};
+use crate::client::{ApiClient, encoded};
 use crate::config::MAIN_PROJECT;
 use crate::exit::Outcome;
 use crate::term::{self, Column};
@@ -19,8 +19,8 @@ const COLUMNS: [Column<Run>; 8] = [
     Column::new("LAST USED (UTC)", |run| term::timestamp(run.last_at)),
 ];
 
-pub(super) async fn run(context: CommandContext, args: &Runs) -> anyhow::Result<Outcome> {
-    let work = async |client: &ApiClient| match &args.id {
+pub(super) async fn run(client: &ApiClient, args: &Runs) -> anyhow::Result<Outcome> {
+    match &args.id {
         Some(id) if args.cancel => cancel(client, id).await,
         Some(id) => {
             let path = format!("/api/v1/runs/{}", encoded(id));
@@ -28,8 +28,7 @@ pub(super) async fn run(context: CommandContext, args: &Runs) -> anyhow::Result<
             Ok(Outcome::Success)
         }
         None => list(client, args).await,
-    };
-    context.with_client(Scope::LedgerOnly, work).await
+    }
 }
 
 async fn list(client: &ApiClient, args: &Runs) -> anyhow::Result<Outcome> {
