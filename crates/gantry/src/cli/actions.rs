@@ -55,7 +55,7 @@ pub(crate) struct AddServer {
 pub(crate) enum LockAction {
     /// Show how the present definitions differ from the pinned ones
     Diff {
-        /// Only of this server
+        /// Compare only this server
         server: Option<String>,
         #[command(flatten)]
         project: ProjectArg,
@@ -67,7 +67,7 @@ pub(crate) enum LockAction {
         what: Option<String>,
         #[command(flatten)]
         project: ProjectArg,
-        /// Do not ask
+        /// Accept without asking
         #[arg(long, short)]
         yes: bool,
     },

@@ -102,8 +102,8 @@ pub(super) struct ProjectOptions {
     #[serde(default = "here", deserialize_with = "read_as::<PathText, _, _>")]
     #[schemars(with = "PathText")]
     pub(super) workspace: PathBuf,
-    /// Limits for every call that nothing more specific decides. In a project, what is left out or 0 is as at the top of
-    /// the file.
+    /// Limits for every call, unless something more specific sets them. In a project, a limit that is left out or 0
+    /// is that of the top of the file.
     #[serde(default)]
     pub(super) defaults: Limits,
     /// The catalogue of tools, by id: Gantry's own workspace tools under `workspace`, MCP servers, and tools on some
@@ -130,8 +130,8 @@ pub(super) struct ProjectOptions {
     /// Rules that refuse calls or ask an approver about them.
     #[serde(default)]
     pub(super) policies: Vec<RuleSpec>,
-    /// What programs that tools start may take: `run_code`, `shell_exec`, git, tests, formatters, package managers. They
-    /// run in a sandbox on the workspace.
+    /// Limits of the programs that tools start: `run_code`, `shell_exec`, git, tests, formatters, package managers.
+    /// They run in a sandbox on the workspace.
     #[serde(default)]
     pub(super) code: CodeOptions,
     /// What `web_fetch` and `web_search` may reach, and how.
@@ -214,8 +214,8 @@ pub struct RestToolOptions {
     pub enabled: bool,
     /// The queue that its calls go through; none unless given.
     pub queue: Option<Arc<str>>,
-    /// How long a successful result answers the same call again. It holds for every method, because it is said of this
-    /// very tool. 0 is off.
+    /// How long, in milliseconds, the successful result of a call also answers equal calls. It applies to every
+    /// method. 0 is off.
     pub cache: Millis<0, { 30 * DAY }>,
     /// How long a call may take; `defaults.toolTimeout` unless given.
     #[serde(rename = "requestTimeoutMs")]
@@ -297,11 +297,11 @@ pub(super) enum CatalogueEntry {
 #[derive(Debug, Clone, Default, serde::Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct CatalogueServerKeys {
-    /// Its id, which is its key or its folder; another one is an error.
+    /// The id of the entry. It must be the same as its key or its folder.
     pub(super) id: Option<String>,
     /// A note for people.
     display_name: Option<String>,
-    /// How long things may take.
+    /// Time limits, in the form that other programs use.
     pub(super) timeouts: Timeouts,
     /// nothing is restricted by it; a server can do what the user can who runs Gantry
     permissions: Ignored,
@@ -312,7 +312,7 @@ pub(super) struct CatalogueServerKeys {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[expect(dead_code, reason = "some are for people, or named in warnings")]
 pub(super) struct CatalogueBuiltinKeys {
-    /// Its id, which is its key or its folder; another one is an error.
+    /// The id of the entry. It must be the same as its key or its folder.
     pub(super) id: Option<String>,
     /// A note for people.
     display_name: Option<String>,
@@ -320,10 +320,10 @@ pub(super) struct CatalogueBuiltinKeys {
     description: Option<String>,
     /// What the tools do, and where.
     pub(super) builtin_policy: BuiltinPolicy,
-    /// How long things may take.
+    /// Time limits, in the form that other programs use.
     #[serde(default)]
     pub(super) timeouts: Timeouts,
-    /// What the tools may do, as other programs write it.
+    /// Limits of the tools, in the form that other programs use.
     #[serde(default)]
     pub(super) permissions: Permissions,
     /// these tools are always there
@@ -341,15 +341,16 @@ pub(super) struct Timeouts {
     pub(super) request_ms: Millis<0, DAY>,
 }
 
-/// What tools may do, as other programs write it.
+/// Limits of the tools, in the form that other programs use.
 #[derive(Debug, Clone, Default, serde::Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Permissions {
-    /// The only folders and files they touch. A relative path starts at the workspace, and none leaves it.
+    /// The only folders and files that the tools touch. A relative path starts at the workspace, and no path leaves
+    /// it.
     #[serde(deserialize_with = "read_as::<OneOrMore<PathText>, _, _>")]
     #[schemars(with = "OneOrMore<PathText>")]
     pub(super) allowed_paths: Vec<PathBuf>,
-    /// Only `true`, which takes nothing away.
+    /// Only `true`, which restricts nothing.
     pub(super) filesystem: Option<Value>,
     /// tools on files use no network
     network: Ignored,
