@@ -11,7 +11,7 @@ use crate::{startup, term};
 use anyhow::Context as _;
 use gantry_egress::LocalServer;
 use gantry_server::App;
-use gantry_server::model::{Failure, List};
+use gantry_server::model::{Failure, List, Server};
 use http::{Method, StatusCode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -54,8 +54,8 @@ impl CommandContext {
     pub(crate) fn running_server(&self) -> anyhow::Result<Option<ApiClient>> {
         let Some(info) = self.data_dir.running_server() else { return Ok(None) };
         let (key, _) = self.data_dir.admin_key()?;
-        let server = Server::Remote(LocalServer::new(info.address, Some(key)));
-        Ok(Some(ApiClient { server, json: self.json }))
+        let connection = Connection::Remote(LocalServer::new(info.address, Some(key)));
+        Ok(Some(ApiClient { connection, json: self.json }))
     }
 
     /// The client of the running server, for commands that need one; `instead` says what to do where none runs.
@@ -90,8 +90,8 @@ impl CommandContext {
         others.for_each(|(_, other)| other.disable_external_providers());
         let started = startup::start(self.source, self.loaded, self.extra).await?;
         let parse = startup::server_parser(&started.configuration);
-        let server = Server::InProcess(App::new(started.projects, parse, CancellationToken::new()));
-        Ok(ApiClient { server, json: self.json })
+        let connection = Connection::InProcess(App::new(started.projects, parse, CancellationToken::new()));
+        Ok(ApiClient { connection, json: self.json })
     }
 }
 
@@ -143,12 +143,12 @@ fn load_or_use_running_server(source: &Source, error: config::Error) -> Result<L
 
 /// A client of the HTTP API.
 pub(crate) struct ApiClient {
-    server: Server,
+    connection: Connection,
     /// `--json`: print JSON instead of text.
     pub(crate) json: bool,
 }
 
-enum Server {
+enum Connection {
     /// The running server.
     Remote(LocalServer),
     /// A router in this process.
@@ -171,6 +171,11 @@ impl ApiClient {
         Ok(self.get::<List<T>>(path, query).await?.items)
     }
 
+    /// The MCP servers and APIs of a project, or of all.
+    pub(crate) async fn servers(&self, project: Option<&str>) -> anyhow::Result<Vec<Server>> {
+        self.list("/api/v1/servers", &[("project", project)]).await
+    }
+
     /// Sends a request with a body.
     pub(crate) async fn post<T: DeserializeOwned>(
         &self,
@@ -187,13 +192,13 @@ impl ApiClient {
 
     /// Sends a request and returns the answer with its status, for commands to which some errors are results.
     pub(crate) async fn send(&self, method: Method, path: &str, body: String) -> anyhow::Result<ApiResponse> {
-        let (status, bytes) = match &self.server {
-            Server::Remote(server) => {
+        let (status, bytes) = match &self.connection {
+            Connection::Remote(server) => {
                 let request = http::Request::builder().method(method).uri(path).header(VIA, "cli");
                 let (status, _, bytes) = server.send(request, body.into()).await?;
                 (status, bytes)
             }
-            Server::InProcess(app) => app.local(method, path, body.into()).await?,
+            Connection::InProcess(app) => app.local(method, path, body.into()).await?,
         };
         let text = String::from_utf8(bytes.into()).context("the answer is not UTF-8")?;
         Ok(ApiResponse { status, text })
@@ -201,9 +206,9 @@ impl ApiClient {
 
     /// The running server, which goes on when the command has ended; `None` if there is none.
     pub(crate) fn remote(&self) -> Option<&LocalServer> {
-        match &self.server {
-            Server::Remote(server) => Some(server),
-            Server::InProcess(_) => None,
+        match &self.connection {
+            Connection::Remote(server) => Some(server),
+            Connection::InProcess(_) => None,
         }
     }
 
@@ -215,14 +220,14 @@ impl ApiClient {
     /// Waits until the MCP servers that this process starts are ready or have failed. Those of a running server are
     /// not waited for: the server reports their present state.
     pub(crate) async fn wait_until_ready(&self) {
-        if let Server::InProcess(app) = &self.server {
+        if let Connection::InProcess(app) = &self.connection {
             app.projects().settled().await;
         }
     }
 
     /// Closes what this process opened; its calls may go on for a while before they are canceled.
     pub(crate) async fn close(self, grace: Duration) {
-        if let Server::InProcess(app) = self.server {
+        if let Connection::InProcess(app) = self.connection {
             app.projects().shutdown(grace).await;
         }
     }

@@ -35,7 +35,7 @@ fn level(cli: &Cli) -> &'static str {
         (0, Command::Serve { .. }) => "info",
         // There is no other place that says why a tool is missing.
         (0, Command::Mcp { .. }) => "warn",
-        (0, Command::Agents { .. } | Command::Tools { .. }) => CONFIG_WARNINGS,
+        (0, Command::Agents { .. } | Command::Tools { .. } | Command::Config { .. }) => CONFIG_WARNINGS,
         // Without an argument, doctor lists the warnings among its findings.
         (0, Command::Doctor(doctor)) if doctor.what.is_some() => CONFIG_WARNINGS,
         (0, _) => "error",

@@ -5,7 +5,7 @@ mod table;
 mod text;
 
 pub(crate) use json::{pretty_json, print_json, truncate_lines};
-pub(crate) use table::{Column, light, print_list, print_table};
+pub(crate) use table::{Column, print_list, print_table};
 pub(crate) use text::{fields, plural, sanitize, sanitize_lines, shell_word, thousands, timestamp};
 
 use serde::Serialize;

@@ -165,7 +165,7 @@ async fn explain(context: CommandContext, what: &str, args: &Doctor) -> anyhow::
     let work = async |client: &ApiClient| {
         client.wait_until_ready().await;
         let explanation: Explanation = client.get("/api/v1/explain", &query).await?;
-        let servers = servers::list(client, project).await?;
+        let servers = client.servers(Some(project)).await?;
         let server = servers::find(&servers, what, agent);
         if let Some(server) = server.filter(|_| !explanation.visible) {
             return Ok(Outcome::of(servers::explain(client, server) != Severity::Error));
@@ -194,7 +194,7 @@ async fn projects(client: &ApiClient, only: Option<&str>) -> anyhow::Result<Vec<
     for project in projects.iter().filter(|project| only.is_none_or(|only| *project.name == *only)) {
         checks.extend(agents(project));
         let mut ids = Vec::new();
-        match servers::list(client, &project.name).await {
+        match client.servers(Some(&project.name)).await {
             Ok(servers) => {
                 checks.extend(servers.iter().map(|server| servers::check(server, client.is_remote())));
                 ids.extend(servers.iter().map(|server| server.id.to_string()));

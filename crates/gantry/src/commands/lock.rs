@@ -10,7 +10,7 @@ use crate::exit::{Outcome, UsageError};
 use crate::term::{self, plural};
 use anyhow::Context as _;
 use gantry_rest::provider_id;
-use gantry_server::model::{List, LockDiff, LockDiffs, LockRequest, Pins, Server};
+use gantry_server::model::{List, LockDiff, LockDiffs, LockRequest, Pins};
 use std::collections::BTreeSet;
 use std::io;
 
@@ -181,8 +181,7 @@ impl Lock<'_> {
 
     /// The ids of the project's MCP servers.
     async fn servers(&self) -> anyhow::Result<BTreeSet<String>> {
-        let servers: Vec<Server> =
-            self.client.list("/api/v1/servers", &[("project", Some(self.project))]).await?;
+        let servers = self.client.servers(Some(self.project)).await?;
         let mcp = servers.into_iter().filter(|server| server.kind != "openapi");
         Ok(mcp.map(|server| server.id.to_string()).collect())
     }

@@ -13,7 +13,7 @@ use http::Method;
 use serde_json::{Map, Value, json};
 
 const COLUMNS: [Column<Server>; 10] = [
-    Column::new("LIGHT", |server| term::light(server.health.as_str())),
+    Column::new("LIGHT", |server| format!("● {}", server.health.as_str())),
     Column::new("ID", |server| server.id.to_string()),
     Column::unless("PROJECT", &[MAIN_PROJECT], |server| server.project.to_string()),
     Column::unless("AGENT", &[""], |server| server.agent.as_deref().unwrap_or_default().to_owned()),
@@ -46,7 +46,7 @@ pub(super) async fn run(
 
 async fn print_servers(client: &ApiClient, project: Option<&str>) -> anyhow::Result<Outcome> {
     client.wait_until_ready().await;
-    let servers: Vec<Server> = client.list("/api/v1/servers", &[("project", project)]).await?;
+    let servers = client.servers(project).await?;
     if client.json {
         term::print_json(&servers);
     } else if servers.is_empty() {

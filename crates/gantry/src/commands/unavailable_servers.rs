@@ -16,7 +16,7 @@ pub(super) struct UnavailableServer {
 impl UnavailableServer {
     /// Every server of a project that cannot be used now.
     pub(super) async fn list(client: &ApiClient, project: &str) -> anyhow::Result<Vec<Self>> {
-        let servers: Vec<Server> = client.list("/api/v1/servers", &[("project", Some(project))]).await?;
+        let servers = client.servers(Some(project)).await?;
         let unavailable = |server: Server| {
             let is = match (server.health, &*server.status) {
                 (HealthStatus::Off, _) => "is switched off",

@@ -10,12 +10,7 @@ const DEFAULT_WIDTH: usize = 120;
 /// The widest column besides the last. A longer cell is cut on a terminal and overflows its column elsewhere.
 const MAX_COLUMN: usize = 60;
 
-/// The light of a server as the first cell of a row; its dot is coloured.
-pub(crate) fn light(light: &str) -> String {
-    format!("● {light}")
-}
-
-/// Colours the dot at the beginning of a line.
+/// Colours the dot of the light of a server at the beginning of a line: `● green`.
 fn with_coloured_dot(line: String) -> String {
     let Some(rest) = line.strip_prefix('●') else { return line };
     let code = match rest.split_whitespace().next() {

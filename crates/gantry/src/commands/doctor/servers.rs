@@ -10,11 +10,6 @@ use gantry_runtime::clock;
 use gantry_server::model::{HealthStatus, Import, Replica, Server};
 use serde::Serialize;
 
-/// The servers of a project.
-pub(super) async fn list(client: &ApiClient, project: &str) -> anyhow::Result<Vec<Server>> {
-    client.list("/api/v1/servers", &[("project", Some(project))]).await
-}
-
 /// The server of this id that a caller uses. While an agent is active, a server can run for that agent and for the
 /// other callers.
 pub(super) fn find<'a>(servers: &'a [Server], id: &str, agent: Option<&str>) -> Option<&'a Server> {

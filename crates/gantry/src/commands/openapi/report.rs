@@ -67,68 +67,68 @@ fn pooled(origin: &Origin, api: &ImportedApi) -> Vec<(Arc<Tool>, Option<String>)
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ImportReport<'a> {
-    pub(super) title: &'a str,
+    title: &'a str,
     /// The version of the API.
-    pub(super) version: &'a str,
+    version: &'a str,
     /// The version of OpenAPI.
-    pub(super) openapi: &'a str,
+    openapi: &'a str,
     /// The addresses that operations are sent to.
-    pub(super) servers: BTreeSet<&'a str>,
-    pub(super) schemes: BTreeMap<&'a str, SchemeReport<'a>>,
+    servers: BTreeSet<&'a str>,
+    schemes: BTreeMap<&'a str, SchemeReport<'a>>,
     pub(super) counts: Counts,
-    pub(super) tokens: Tokens,
-    pub(super) stats: Stats,
-    pub(super) tools: Vec<ToolPreview<'a>>,
+    tokens: Tokens,
+    stats: Stats,
+    tools: Vec<ToolPreview<'a>>,
     pub(super) skipped: &'a [SkippedOperation],
-    pub(super) warnings: Vec<String>,
+    warnings: Vec<String>,
 }
 
 /// A security scheme, and whether the entry has credentials for it.
 #[derive(Serialize)]
-pub(super) struct SchemeReport<'a> {
+struct SchemeReport<'a> {
     #[serde(flatten)]
-    pub(super) scheme: &'a Scheme,
-    pub(super) configured: bool,
+    scheme: &'a Scheme,
+    configured: bool,
 }
 
 #[derive(Serialize)]
 pub(super) struct Counts {
-    pub(super) operations: usize,
-    pub(super) tools: usize,
+    operations: usize,
+    tools: usize,
     /// Left out by the options.
-    pub(super) filtered: usize,
+    filtered: usize,
     /// Chosen, but no tools; also those beyond the limit, which are not listed.
-    pub(super) skipped: usize,
+    skipped: usize,
 }
 
 #[derive(Serialize)]
-pub(super) struct Tokens {
+struct Tokens {
     /// Of the list of all tools.
-    pub(super) listing: u64,
+    listing: u64,
 }
 
 #[derive(Clone, Copy, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Stats {
-    pub(super) elapsed_ms: u64,
+struct Stats {
+    elapsed_ms: u64,
     /// The size of the document, if it is a file.
-    pub(super) bytes: Option<u64>,
+    bytes: Option<u64>,
 }
 
 /// An operation as the tool that clients would see.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct ToolPreview<'a> {
-    pub(super) name: &'a str,
-    pub(super) method: String,
-    pub(super) path: &'a str,
+struct ToolPreview<'a> {
+    name: &'a str,
+    method: String,
+    path: &'a str,
     operation_id: Option<&'a str>,
     tags: &'a [String],
-    pub(super) effect: Effect,
+    effect: Effect,
     description: &'a str,
     input_schema: &'a SchemaText,
     output_schema: Option<&'a SchemaText>,
-    pub(super) tokens: u64,
+    tokens: u64,
     /// Why the tool could not be called, if so.
     quarantined: Option<&'a str>,
 }
