@@ -45,8 +45,17 @@ pub(crate) struct CreateKey {
     #[arg(long, value_name = "GLOB")]
     pub(crate) tools: Vec<String>,
     /// Lifetime: 12h, 30d [default: until it is revoked]
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = span)]
     pub(crate) expires: Option<String>,
+}
+
+/// A span of time as the API reads it.
+fn span(typed: &str) -> Result<String, &'static str> {
+    let count = typed.strip_suffix(['s', 'm', 'h', 'd']).and_then(|count| count.parse::<u32>().ok());
+    match count {
+        Some(1..) => Ok(typed.to_owned()),
+        Some(0) | None => Err("write a span such as 90m, 12h or 30d"),
+    }
 }
 
 #[derive(Debug, Default, Args)]
