@@ -267,7 +267,7 @@ impl ApiResponse {
     /// The message of an error.
     pub(crate) fn error_message(&self) -> anyhow::Result<String> {
         let failure: Failure = self.parse()?;
-        Ok(failure.error.message.to_string())
+        Ok(failure.error.message)
     }
 }
 

@@ -48,13 +48,13 @@ pub(super) async fn run(
 }
 
 /// The path of a request; `id` may be the last digits of its id.
-fn path(id: impl ToString) -> String {
+fn path(id: &(impl ToString + ?Sized)) -> String {
     format!("{PATH}/{}", encoded(&id.to_string()))
 }
 
 /// Reads one request.
 pub(super) async fn get(client: &ApiClient, id: impl ToString) -> anyhow::Result<Approval> {
-    client.get(&path(id), &[]).await
+    client.get(&path(&id), &[]).await
 }
 
 /// Lists requests, newest first.

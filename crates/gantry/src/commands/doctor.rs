@@ -42,16 +42,16 @@ impl Check {
     }
 }
 
-fn ok(subject: &'static str, found: impl ToString) -> Check {
-    Check { subject, severity: Severity::Ok, found: found.to_string() }
+fn ok(subject: &'static str, found: impl Into<String>) -> Check {
+    Check { subject, severity: Severity::Ok, found: found.into() }
 }
 
-fn warning(subject: &'static str, found: impl ToString) -> Check {
-    Check { subject, severity: Severity::Warning, found: found.to_string() }
+fn warning(subject: &'static str, found: impl Into<String>) -> Check {
+    Check { subject, severity: Severity::Warning, found: found.into() }
 }
 
-fn error(subject: &'static str, found: impl ToString) -> Check {
-    Check { subject, severity: Severity::Error, found: found.to_string() }
+fn error(subject: &'static str, found: impl Into<String>) -> Check {
+    Check { subject, severity: Severity::Error, found: found.into() }
 }
 
 /// The checks, or the reason why they could not be made.
@@ -97,9 +97,11 @@ async fn check_all(context: CommandContext, only: Option<&str>) -> Vec<Check> {
     let mut checks = vec![ok("configuration", file)];
     let selected = || config.all().filter(|(name, _)| only.is_none_or(|only| only == *name));
     checks.extend(other_warnings(&context.loaded).map(|text| warning("configuration", text)));
-    checks.extend(selected().map(|(name, it)| ok("workspace", it.places.workspace.display()).of(name)));
+    checks.extend(
+        selected().map(|(name, it)| ok("workspace", it.places.workspace.display().to_string()).of(name)),
+    );
     checks.push(sandbox());
-    checks.push(ok("data folder", context.data_dir.path().display()));
+    checks.push(ok("data folder", context.data_dir.path().display().to_string()));
     checks.push(match context.data_dir.running_server() {
         Some(info) => ok("server", format!("running at http://{} (process {})", info.address, info.pid)),
         None => ok("server", format!("not running; gantry serve would listen on {}", config.server.bind)),

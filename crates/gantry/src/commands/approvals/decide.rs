@@ -22,7 +22,7 @@ pub(super) async fn decide(
     id: impl ToString,
     decision: &Decision,
 ) -> anyhow::Result<Result<Approval, ApiResponse>> {
-    let path = format!("{}/decision", super::path(id));
+    let path = format!("{}/decision", super::path(&id));
     let response = client.send(Method::POST, &path, serde_json::to_string(decision)?).await?;
     if is_conflict(response.status) || response.status == StatusCode::BAD_REQUEST {
         return Ok(Err(response));

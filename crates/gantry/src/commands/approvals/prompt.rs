@@ -156,7 +156,7 @@ async fn read_line(
 
 /// Returns when a request needs no decision any more.
 async fn until_over(client: &ApiClient, approval: &Approval) -> anyhow::Result<Approval> {
-    let (path, wait) = (super::path(approval.id), POLL_SECONDS.to_string());
+    let (path, wait) = (super::path(&approval.id), POLL_SECONDS.to_string());
     loop {
         tokio::time::sleep(POLL_PAUSE).await;
         let now: Approval = client.get(&path, &[("wait", Some(&wait))]).await?;
