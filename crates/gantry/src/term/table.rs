@@ -65,8 +65,8 @@ pub(crate) fn print_list<T: Serialize>(items: &[T], columns: &[Column<T>], empty
     }
 }
 
-/// Writes values as a table, none as nothing: columns as wide as their content, the last one cut to the width of the terminal. In a pipe
-/// or file nothing is cut. A note gets a line of its own below its row and is never cut.
+/// Writes values as a table: columns as wide as their content, the last one cut to the width of the terminal. In a pipe
+/// or file nothing is cut. A note gets a line of its own below its row and is never cut. No values make no table.
 pub(crate) fn print_table<T>(items: &[T], columns: &[Column<T>], note: impl Fn(&T) -> Option<String>) {
     if items.is_empty() {
         return;
