@@ -178,7 +178,7 @@ pub struct Event {
     pub kind: EventKind,
 }
 
-/// What every event has, whatever its type.
+/// What events of all types have.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EventLine {
     /// Its number in the process.

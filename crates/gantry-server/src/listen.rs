@@ -217,7 +217,7 @@ impl RequestFilter {
             return refused.into_response();
         }
         // The page shows nothing without a key, and a browser cannot send one when it opens a page.
-        if page::is_meant(&request) && !request.headers().contains_key(header::AUTHORIZATION) {
+        if page::is_page_request(&request) && !request.headers().contains_key(header::AUTHORIZATION) {
             return page::respond();
         }
         let identity = match self.keys.identify(request.headers()).await {

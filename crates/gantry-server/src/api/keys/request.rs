@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_plain_and_nobody_elses() {
+    fn names_are_plain_and_not_taken() {
         for good in ["anna", "CI.bot-2", "a_b", &"x".repeat(64)] {
             assert!(key(&format!(r#"{{"name":"{good}","role":"agent"}}"#)).check_name().is_ok(), "{good}");
         }
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_that_mean_nothing_or_nobody_are_refused() {
+    fn limits_without_a_meaning_are_refused() {
         for bad in [
             r#"{"name":"a","role":"approver","agent":"x"}"#,
             r#"{"name":"a","role":"agent","tools":["*"]}"#,
