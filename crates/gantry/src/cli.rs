@@ -2,16 +2,14 @@
 
 mod actions;
 mod approvals;
-mod config;
 mod keys;
 mod openapi;
 mod policy;
 
 pub(crate) use actions::{
-    Accept, AddServer, AgentsAction, AuditAction, LockAction, NamedServer, ServersAction, Switch,
+    AddServer, AgentsAction, AuditAction, LockAction, NamedServer, ServersAction, Switch,
 };
-pub(crate) use approvals::{ApprovalsAction, Approve, Deny, Grants, ListApprovals};
-pub(crate) use config::ConfigAction;
+pub(crate) use approvals::{ApprovalsAction, Approve, ListApprovals};
 pub(crate) use keys::{CreateKey, KeysAction, ListKeys};
 pub(crate) use openapi::{Inspect, OpenapiAction};
 pub(crate) use policy::{PolicyAction, Replay, TestPolicy};
@@ -46,6 +44,15 @@ const PRIORITIES: [(&str, &str); 3] = [
     after_help = "Examples:\n  gantry serve\n  gantry tools\n  gantry call read_file '{\"path\": \"README.md\"}'\n  gantry audit --since 1h"
 )]
 pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: GlobalOptions,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// The options of every command.
+#[derive(Debug, Args)]
+pub(crate) struct GlobalOptions {
     // The environment variables are read with the configuration, where an empty one counts as unset and errors name it.
     /// Configuration file [default: gantry.yaml, .json or .toml in the working folder] [env: GANTRY_CONFIG]
     #[arg(long, short, global = true, value_name = "FILE", help_heading = GLOBAL)]
@@ -59,8 +66,6 @@ pub(crate) struct Cli {
     /// Log more: -v logs every call, -vv everything
     #[arg(long, short, global = true, action = clap::ArgAction::Count, help_heading = GLOBAL)]
     pub(crate) verbose: u8,
-    #[command(subcommand)]
-    pub(crate) command: Command,
 }
 
 #[derive(Debug, Subcommand)]
@@ -185,6 +190,16 @@ pub(crate) enum Command {
     Doctor(Doctor),
 }
 
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigAction {
+    /// Check the configuration and report the problems, each with its file, line and key
+    Check,
+    /// Show every value that applies, and the file and line it comes from; variables and secrets are masked
+    Show,
+    /// Print the JSON Schema of the configuration, for editors
+    Schema,
+}
+
 /// The agent and the project that a command acts for.
 #[derive(Debug, Args)]
 pub(crate) struct CallerArgs {
@@ -215,7 +230,7 @@ impl ProjectArg {
 pub(crate) struct ProjectFilter {
     /// List only this project [default: all]
     #[arg(long)]
-    pub(crate) project: Option<String>,
+    project: Option<String>,
 }
 
 impl ProjectFilter {

@@ -3,7 +3,7 @@
 //! Both give the same answers, so that each command is written once.
 
 use crate::Extra;
-use crate::cli::Cli;
+use crate::cli::GlobalOptions;
 use crate::config::{self, Config, Loaded, ProcessEnv, Source};
 use crate::data_dir::DataDir;
 use crate::exit::UsageError;
@@ -11,18 +11,17 @@ use crate::{startup, term};
 use anyhow::Context as _;
 use gantry_egress::LocalServer;
 use gantry_server::App;
-use gantry_server::model::List;
+use gantry_server::model::{Failure, List, Server};
 use http::{Method, StatusCode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use url::form_urlencoded::byte_serialize;
 
 /// How long the calls of an in-process client may go on when its command has ended.
-const SHUTDOWN_GRACE_PERIOD: Duration = Duration::from_secs(5);
+pub(crate) const SHUTDOWN_GRACE_PERIOD: Duration = Duration::from_secs(5);
 
 /// The header that tells the server which program sends a decision.
 const VIA: &str = "gantry-via";
@@ -42,29 +41,27 @@ pub(crate) struct CommandContext {
 
 impl CommandContext {
     /// Reads the configuration and opens the data folder.
-    pub(crate) fn new(cli: &Cli, extra: Extra) -> anyhow::Result<Self> {
-        let folder = std::env::current_dir().context("the working folder is gone; change to another one")?;
-        let source = Source { folder, config: cli.config.clone(), data: cli.data.clone() };
+    pub(crate) fn new(options: &GlobalOptions, extra: Extra) -> anyhow::Result<Self> {
+        let source = source(options)?;
         let loaded =
             Config::load(&source, &ProcessEnv).or_else(|error| load_or_use_running_server(&source, error))?;
-        for warning in &loaded.warnings {
-            tracing::warn!(target: "gantry::config", "{warning}");
-        }
+        log_warnings(&loaded);
         let data_dir = DataDir::open(&loaded.data)?;
-        Ok(Self { source, loaded, data_dir, extra, json: cli.json })
+        Ok(Self { source, loaded, data_dir, extra, json: options.json })
     }
 
-    /// The server that runs on this data folder, with the key of the folder.
-    pub(crate) fn running_server(&self) -> anyhow::Result<Option<LocalServer>> {
+    /// The client of the server that runs on this data folder, with the key of the folder.
+    pub(crate) fn running_server(&self) -> anyhow::Result<Option<ApiClient>> {
         let Some(info) = self.data_dir.running_server() else { return Ok(None) };
         let (key, _) = self.data_dir.admin_key()?;
-        Ok(Some(LocalServer::new(info.address, Some(key))))
+        let connection = Connection::Remote(LocalServer::new(info.address, Some(key)));
+        Ok(Some(ApiClient { connection, json: self.json }))
     }
 
     /// The client of the running server, for commands that need one; `instead` says what to do where none runs.
     pub(crate) fn require_server(&self, instead: &str) -> anyhow::Result<ApiClient> {
         let missing = || UsageError(format!("no Gantry runs on this data folder; {instead}"));
-        Ok(ApiClient::Remote(self.running_server()?.ok_or_else(missing)?))
+        Ok(self.running_server()?.ok_or_else(missing)?)
     }
 
     /// Opens a client, runs the work with it and closes it.
@@ -75,14 +72,14 @@ impl CommandContext {
     ) -> anyhow::Result<T> {
         let client = self.connect(scope).await?;
         let done = work(&client).await;
-        client.close().await;
+        client.close(SHUTDOWN_GRACE_PERIOD).await;
         done
     }
 
     /// Opens the client of the running server, else of an in-process router that starts what the scope needs.
     pub(crate) async fn connect(mut self, scope: Scope<'_>) -> anyhow::Result<ApiClient> {
-        if let Some(server) = self.running_server()? {
-            return Ok(ApiClient::Remote(server));
+        if let Some(client) = self.running_server()? {
+            return Ok(client);
         }
         let is_needed = |name: &str| match scope {
             Scope::All => true,
@@ -93,8 +90,26 @@ impl CommandContext {
         others.for_each(|(_, other)| other.disable_external_providers());
         let started = startup::start(self.source, self.loaded, self.extra).await?;
         let parse = startup::server_parser(&started.configuration);
-        Ok(ApiClient::InProcess(App::new(started.projects, parse, CancellationToken::new())))
+        let connection = Connection::InProcess(App::new(started.projects, parse, CancellationToken::new()));
+        Ok(ApiClient { connection, json: self.json })
     }
+}
+
+/// What the options say about where the configuration is.
+pub(crate) fn source(options: &GlobalOptions) -> anyhow::Result<Source> {
+    let folder = std::env::current_dir().context("the working folder is gone; change to another one")?;
+    Ok(Source { folder, config: options.config.clone(), data: options.data.clone() })
+}
+
+/// The configuration on the disk, for commands to which one that a running server still uses is no help.
+pub(crate) fn load(source: &Source) -> anyhow::Result<Loaded> {
+    let loaded = Config::load(source, &ProcessEnv)?;
+    log_warnings(&loaded);
+    Ok(loaded)
+}
+
+fn log_warnings(loaded: &Loaded) {
+    loaded.warnings.iter().for_each(|warning| tracing::warn!(target: "gantry::config", "{warning}"));
 }
 
 /// What an in-process client starts. A running server has started everything.
@@ -127,22 +142,38 @@ fn load_or_use_running_server(source: &Source, error: config::Error) -> Result<L
 }
 
 /// A client of the HTTP API.
-pub(crate) enum ApiClient {
-    /// Of the running server.
+pub(crate) struct ApiClient {
+    connection: Connection,
+    /// `--json`: print JSON instead of text.
+    pub(crate) json: bool,
+}
+
+enum Connection {
+    /// The running server.
     Remote(LocalServer),
-    /// Of a router in this process.
+    /// A router in this process.
     InProcess(App),
 }
 
 impl ApiClient {
     /// Reads one resource.
-    pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> anyhow::Result<T> {
-        self.send(Method::GET, path, String::new()).await?.into_result()
+    pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str, query: Query<'_>) -> anyhow::Result<T> {
+        let path = format!("{path}{}", query_string(query));
+        self.send(Method::GET, &path, String::new()).await?.into_result()
     }
 
     /// Reads a list up to the server's page limit.
-    pub(crate) async fn list<T: DeserializeOwned>(&self, path: &str) -> anyhow::Result<Vec<T>> {
-        Ok(self.get::<List<T>>(path).await?.items)
+    pub(crate) async fn list<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        query: Query<'_>,
+    ) -> anyhow::Result<Vec<T>> {
+        Ok(self.get::<List<T>>(path, query).await?.items)
+    }
+
+    /// The MCP servers and APIs of a project, or of all.
+    pub(crate) async fn servers(&self, project: Option<&str>) -> anyhow::Result<Vec<Server>> {
+        self.list("/api/v1/servers", &[("project", project)]).await
     }
 
     /// Sends a request with a body.
@@ -154,55 +185,49 @@ impl ApiClient {
         self.send(Method::POST, path, serde_json::to_string(body)?).await?.into_result()
     }
 
-    /// Asks for an action that takes no body, such as a restart.
-    pub(crate) async fn act<T: DeserializeOwned>(&self, path: &str) -> anyhow::Result<T> {
-        self.send(Method::POST, path, String::new()).await?.into_result()
-    }
-
-    /// Removes a resource.
-    pub(crate) async fn delete<T: DeserializeOwned>(&self, path: &str) -> anyhow::Result<T> {
-        self.send(Method::DELETE, path, String::new()).await?.into_result()
+    /// Asks for an action that takes no body: a restart, or with `DELETE` a removal.
+    pub(crate) async fn act<T: DeserializeOwned>(&self, method: Method, path: &str) -> anyhow::Result<T> {
+        self.send(method, path, String::new()).await?.into_result()
     }
 
     /// Sends a request and returns the answer with its status, for commands to which some errors are results.
     pub(crate) async fn send(&self, method: Method, path: &str, body: String) -> anyhow::Result<ApiResponse> {
-        let (status, bytes) = match self {
-            Self::Remote(server) => {
+        let (status, bytes) = match &self.connection {
+            Connection::Remote(server) => {
                 let request = http::Request::builder().method(method).uri(path).header(VIA, "cli");
                 let (status, _, bytes) = server.send(request, body.into()).await?;
                 (status, bytes)
             }
-            Self::InProcess(app) => app.local(method, path, body.into()).await?,
+            Connection::InProcess(app) => app.local(method, path, body.into()).await?,
         };
         let text = String::from_utf8(bytes.into()).context("the answer is not UTF-8")?;
         Ok(ApiResponse { status, text })
     }
 
-    /// Whether this is the client of a running server, which goes on when the command has ended.
+    /// The running server, which goes on when the command has ended; `None` if there is none.
+    pub(crate) fn remote(&self) -> Option<&LocalServer> {
+        match &self.connection {
+            Connection::Remote(server) => Some(server),
+            Connection::InProcess(_) => None,
+        }
+    }
+
+    /// Whether a running server answers, and not this process.
     pub(crate) fn is_remote(&self) -> bool {
-        matches!(self, Self::Remote(_))
+        self.remote().is_some()
     }
 
     /// Waits until the MCP servers that this process starts are ready or have failed. Those of a running server are
     /// not waited for: the server reports their present state.
     pub(crate) async fn wait_until_ready(&self) {
-        if let Self::InProcess(app) = self {
+        if let Connection::InProcess(app) = &self.connection {
             app.projects().settled().await;
         }
     }
 
-    /// Closes what this process opened.
-    pub(crate) async fn close(self) {
-        self.close_within(SHUTDOWN_GRACE_PERIOD).await;
-    }
-
-    /// Cancels the calls of this process and closes what it opened.
-    pub(crate) async fn stop(self) {
-        self.close_within(Duration::ZERO).await;
-    }
-
-    async fn close_within(self, grace: Duration) {
-        if let Self::InProcess(app) = self {
+    /// Closes what this process opened; its calls may go on for a while before they are canceled.
+    pub(crate) async fn close(self, grace: Duration) {
+        if let Connection::InProcess(app) = self.connection {
             app.projects().shutdown(grace).await;
         }
     }
@@ -241,17 +266,19 @@ impl ApiResponse {
 
     /// The message of an error.
     pub(crate) fn error_message(&self) -> anyhow::Result<String> {
-        let body: Value = self.parse()?;
-        let message = body.pointer("/error/message").and_then(Value::as_str);
-        Ok(message.unwrap_or("the request failed").to_owned())
+        let failure: Failure = self.parse()?;
+        Ok(failure.error.message)
     }
 }
 
-/// A query string of the parameters that have a value.
-pub(crate) fn query(parameters: &[(&str, Option<&str>)]) -> String {
-    let given = parameters.iter().filter_map(|(name, value)| Some(format!("{name}={}", encoded((*value)?))));
-    let query = given.collect::<Vec<_>>().join("&");
-    if query.is_empty() { query } else { format!("?{query}") }
+/// The parameters of a query; those without a value are left out.
+pub(crate) type Query<'a> = &'a [(&'a str, Option<&'a str>)];
+
+/// The query as the end of an address.
+pub(crate) fn query_string(query: Query<'_>) -> String {
+    let given = query.iter().filter_map(|(name, value)| Some(format!("{name}={}", encoded((*value)?))));
+    let given = given.collect::<Vec<_>>().join("&");
+    if given.is_empty() { given } else { format!("?{given}") }
 }
 
 /// Percent-encodes a value for a query or a segment of a path.

@@ -22,43 +22,39 @@ mod unavailable_servers;
 
 use crate::Extra;
 use crate::cli::{Cli, Command};
-use crate::client::CommandContext;
+use crate::client::{CommandContext, Scope};
 use crate::config::MAIN_PROJECT;
 use crate::exit::Outcome;
 use crate::term;
 
 pub(crate) async fn dispatch(cli: Cli, extra: Extra) -> anyhow::Result<Outcome> {
-    // These commands load the configuration themselves: doctor reports a broken one, policy may test another one, and
-    // openapi starts nothing.
-    if let Command::Doctor(doctor) = &cli.command {
-        return Box::pin(doctor::run(&cli, extra, doctor)).await;
-    }
-    if let Command::Policy { action } = &cli.command {
-        return policy::run(&cli, extra, action).await;
-    }
-    if let Command::Config { action } = &cli.command {
-        return config::run(&cli, action);
-    }
-    if let Command::Openapi { action } = &cli.command {
-        return Box::pin(openapi::run(&cli, action)).await;
-    }
-    let context = CommandContext::new(&cli, extra)?;
-    match cli.command {
-        Command::Serve { bind } => serve::run(context, bind).await,
-        Command::Mcp { caller } => mcp::run(context, &caller).await,
-        Command::Call(call) => call::run(context, call).await,
-        Command::Tools { caller, format } => tools::run(context, &caller, format).await,
-        Command::Approvals { action, list } => approvals::run(context, action, list).await,
-        Command::Servers { action, list } => Box::pin(servers::run(context, action, list)).await,
-        Command::Agents { action, list } => agents::run(context, action, list).await,
-        Command::Lock { action, project } => lock::run(context, action, &project).await,
-        Command::Events(events) => events::run(context, &events).await,
-        Command::Audit { action, filter } => audit::run(context, action, &filter).await,
-        Command::Keys { action, list } => keys::run(context, action, list).await,
-        Command::Runs(runs) => runs::run(context, &runs).await,
-        Command::Doctor(_) | Command::Policy { .. } | Command::Config { .. } | Command::Openapi { .. } => {
-            Ok(Outcome::Success)
+    let Cli { global, command } = cli;
+    let context = || CommandContext::new(&global, extra.clone());
+    match command {
+        Command::Serve { bind } => serve::run(context()?, bind).await,
+        Command::Mcp { caller } => mcp::run(context()?, &caller).await,
+        Command::Call(call) => call::run(context()?, call).await,
+        Command::Tools { caller, format } => tools::run(context()?, &caller, format).await,
+        Command::Approvals { action, list } => approvals::run(context()?, action, list).await,
+        Command::Servers { action, list } => Box::pin(servers::run(context()?, action, list)).await,
+        Command::Agents { action, list } => agents::run(context()?, action, list).await,
+        Command::Lock { action, project } => lock::run(context()?, action, &project).await,
+        Command::Events(events) => events::run(context()?, &events).await,
+        Command::Audit { action, filter } => {
+            context()?.with_client(Scope::LedgerOnly, async |it| audit::run(it, action, &filter).await).await
         }
+        Command::Keys { action, list } => {
+            context()?.with_client(Scope::LedgerOnly, async |it| keys::run(it, action, list).await).await
+        }
+        Command::Runs(runs) => {
+            context()?.with_client(Scope::LedgerOnly, async |it| runs::run(it, &runs).await).await
+        }
+        // A broken configuration is one of the findings.
+        Command::Doctor(doctor) => Box::pin(doctor::run(context(), &doctor, global.json)).await,
+        // These read the configuration on the disk, or another one.
+        Command::Policy { action } => policy::run(&global, extra, &action).await,
+        Command::Config { action } => config::run(&global, &action),
+        Command::Openapi { action } => Box::pin(openapi::run(&global, &action)).await,
     }
 }
 

@@ -17,6 +17,13 @@ pub(crate) enum Outcome {
     Interrupted(StopSignal),
 }
 
+impl Outcome {
+    /// Success, or a failure that is no error of the command itself.
+    pub(crate) fn of(ok: bool) -> Self {
+        if ok { Self::Success } else { Self::Failure }
+    }
+}
+
 /// A mistake of the user: a bad argument or a bad configuration.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]

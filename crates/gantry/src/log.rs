@@ -31,11 +31,11 @@ pub(crate) fn start(cli: &Cli) {
 /// The default filter. The server logs what it does, a command only errors. Commands that show the configuration also log
 /// its warnings.
 fn level(cli: &Cli) -> &'static str {
-    match (cli.verbose, &cli.command) {
+    match (cli.global.verbose, &cli.command) {
         (0, Command::Serve { .. }) => "info",
         // There is no other place that says why a tool is missing.
         (0, Command::Mcp { .. }) => "warn",
-        (0, Command::Agents { .. } | Command::Tools { .. }) => CONFIG_WARNINGS,
+        (0, Command::Agents { .. } | Command::Tools { .. } | Command::Config { .. }) => CONFIG_WARNINGS,
         // Without an argument, doctor lists the warnings among its findings.
         (0, Command::Doctor(doctor)) if doctor.what.is_some() => CONFIG_WARNINGS,
         (0, _) => "error",

@@ -1,16 +1,15 @@
 //! Terminal output: data on standard output, messages and questions on standard error.
 
-mod format;
 mod json;
-mod sanitize;
 mod table;
+mod text;
 
-pub(crate) use format::{plural, shell_word, thousands, timestamp};
 pub(crate) use json::{pretty_json, print_json, truncate_lines};
-pub(crate) use sanitize::{sanitize, sanitize_lines};
-pub(crate) use table::{Column, light, print_list, print_table, table};
+pub(crate) use table::{Column, print_list, print_table};
+pub(crate) use text::{fields, plural, sanitize, sanitize_lines, shell_word, thousands, timestamp};
 
-use std::io::{self, IsTerminal as _, Write as _};
+use serde::Serialize;
+use std::io::{self, IsTerminal, Write as _};
 use std::sync::OnceLock;
 
 /// The first error of writing to standard output.
@@ -52,10 +51,17 @@ pub(crate) fn prompt(question: &str) {
     write!(out, "{question} ").and_then(|()| out.flush()).ok();
 }
 
+/// Writes a value to standard output as JSON, or else as the lines that describe it.
+pub(crate) fn print_value<T: Serialize>(value: &T, json: bool, describe: impl FnOnce(&T) -> Vec<String>) {
+    if json {
+        return print_json(value);
+    }
+    describe(value).iter().for_each(|line| print(&sanitize(line)));
+}
+
 /// Makes a message bold if standard error is a terminal that wants colours.
 pub(crate) fn bold(text: &str) -> String {
-    let wanted = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    if wanted { format!("\x1b[1m{text}\x1b[0m") } else { text.to_owned() }
+    coloured(&io::stderr(), "1", text)
 }
 
 /// Whether questions can be asked: standard input and standard error are terminals.
@@ -63,7 +69,8 @@ pub(crate) fn is_interactive() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Whether standard output is a terminal that wants colours.
-pub(crate) fn wants_colour() -> bool {
-    io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none()
+/// The text in a colour or weight, if it is for a terminal that wants colours.
+pub(crate) fn coloured(out: &impl IsTerminal, code: &str, text: &str) -> String {
+    let wanted = out.is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    if wanted { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
 }

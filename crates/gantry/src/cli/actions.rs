@@ -61,19 +61,16 @@ pub(crate) enum LockAction {
         project: ProjectArg,
     },
     /// Accept the present definitions of all servers, of one server, or of one tool
-    Accept(Accept),
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Accept {
-    /// What to accept [default: everything]
-    #[arg(value_name = "SERVER[/TOOL]")]
-    pub(crate) what: Option<String>,
-    #[command(flatten)]
-    pub(crate) project: ProjectArg,
-    /// Accept without asking
-    #[arg(long, short)]
-    pub(crate) yes: bool,
+    Accept {
+        /// What to accept [default: everything]
+        #[arg(value_name = "SERVER[/TOOL]")]
+        what: Option<String>,
+        #[command(flatten)]
+        project: ProjectArg,
+        /// Accept without asking
+        #[arg(long, short)]
+        yes: bool,
+    },
 }
 
 #[derive(Debug, Subcommand)]

@@ -15,7 +15,10 @@ pub(crate) enum ApprovalsAction {
     #[command(hide = true)]
     List(ListApprovals),
     /// Show one request: its exact arguments, why it needs an approval, what was decided
-    Show(OneApproval),
+    Show {
+        /// The id of the request, or at least its last 6 digits
+        id: String,
+    },
     /// Approve a call: it runs once
     #[command(
         long_about = "Approve a call: it runs once, exactly as it was requested or with the arguments that you give instead. Without a running server, the call runs in this process, which waits until it has ended.",
@@ -24,18 +27,37 @@ pub(crate) enum ApprovalsAction {
     Approve(Approve),
     /// Deny a call: it does not run, and its caller gets the reason
     #[command(after_help = "Examples:\n  gantry approvals deny 3f9c21 --reason \"that file is in use\"")]
-    Deny(Deny),
+    Deny {
+        /// The id of the request, or at least its last 6 digits
+        id: String,
+        /// The reason, for the caller and the record
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<String>,
+    },
     /// Withdraw a call that waits for an approval or for its scheduled time
-    Cancel(OneApproval),
+    Cancel {
+        /// The id of the request, or at least its last 6 digits
+        id: String,
+    },
     /// Print new requests and decisions; on a terminal, ask you about each request
     #[command(
         long_about = "Print what waits now, then each new request and each change of one. On a terminal, ask you about each request. With --json, each change is one line. Ctrl-C ends it."
     )]
     Watch(ProjectFilter),
     /// List the grants: approvals of further calls of a tool
-    Grants(Grants),
+    Grants {
+        /// Also list revoked grants
+        #[arg(long, short)]
+        all: bool,
+        #[command(flatten)]
+        project: ProjectFilter,
+    },
     /// Revoke a grant: such calls need an approval again at once
-    Revoke(RevokeGrant),
+    Revoke {
+        /// The id of the grant, or at least its last 6 digits
+        #[arg(value_name = "GRANT_ID")]
+        id: String,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -51,12 +73,6 @@ pub(crate) struct ListApprovals {
     /// List at most so many
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) limit: u32,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct OneApproval {
-    /// The id of the request, or at least its last 6 digits
-    pub(crate) id: String,
 }
 
 #[derive(Debug, Args)]
@@ -100,29 +116,4 @@ impl Approve {
             None => GrantScope::Once,
         }
     }
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Deny {
-    /// The id of the request, or at least its last 6 digits
-    pub(crate) id: String,
-    /// The reason, for the caller and the record
-    #[arg(long, value_name = "TEXT")]
-    pub(crate) reason: Option<String>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Grants {
-    /// Also list revoked grants
-    #[arg(long, short)]
-    pub(crate) all: bool,
-    #[command(flatten)]
-    pub(crate) project: ProjectFilter,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct RevokeGrant {
-    /// The id of the grant, or at least its last 6 digits
-    #[arg(value_name = "GRANT_ID")]
-    pub(crate) id: String,
 }

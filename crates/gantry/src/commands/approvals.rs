@@ -4,18 +4,18 @@ pub(super) mod decide;
 pub(super) mod format;
 pub(super) mod prompt;
 pub(super) mod terminal;
-pub(super) mod wait;
 
-mod editor;
-mod grants;
 mod list;
 mod watch;
 
 use crate::cli::{ApprovalsAction, ListApprovals};
-use crate::client::{ApiClient, CommandContext, encoded, query};
+use crate::client::{ApiClient, CommandContext, Query, Scope, encoded};
 use crate::exit::Outcome;
+use crate::term;
 use gantry_core::State;
 use gantry_server::model::{Approval, List};
+
+const PATH: &str = "/api/v1/approvals";
 
 /// The states of requests that wait: for an approval, and for their scheduled time.
 const WAITING: [State; 2] = [State::PendingApproval, State::ScheduledForExecution];
@@ -25,26 +25,36 @@ pub(super) async fn run(
     action: Option<ApprovalsAction>,
     list: ListApprovals,
 ) -> anyhow::Result<Outcome> {
-    match action.unwrap_or(ApprovalsAction::List(list)) {
-        ApprovalsAction::List(filter) => list::list(context, &filter).await,
-        ApprovalsAction::Show(wanted) => list::show(context, &wanted.id).await,
-        ApprovalsAction::Approve(wanted) => decide::approve(context, wanted).await,
-        ApprovalsAction::Deny(wanted) => decide::deny(context, wanted).await,
-        ApprovalsAction::Cancel(wanted) => decide::cancel(context, &wanted.id).await,
-        ApprovalsAction::Watch(project) => watch::run(context, project.name()).await,
-        ApprovalsAction::Grants(wanted) => grants::list(context, &wanted).await,
-        ApprovalsAction::Revoke(wanted) => grants::revoke(context, &wanted.id).await,
+    let action = action.unwrap_or(ApprovalsAction::List(list));
+    let asks = !context.json && term::is_interactive();
+    if let ApprovalsAction::Approve(wanted) = &action {
+        decide::check(&context, wanted)?;
     }
+    let may_run_calls = matches!(action, ApprovalsAction::Approve(_))
+        || (asks && matches!(action, ApprovalsAction::Watch(_)));
+    // Without a running server an approved call runs in this process, with the MCP servers of its project.
+    let scope = if may_run_calls { Scope::All } else { Scope::LedgerOnly };
+    let work = async |client: &ApiClient| match action {
+        ApprovalsAction::List(filter) => list::list(client, &filter).await,
+        ApprovalsAction::Show { id } => list::show(client, &id).await,
+        ApprovalsAction::Approve(wanted) => decide::approve(client, wanted).await,
+        ApprovalsAction::Deny { id, reason } => decide::deny(client, &id, reason).await,
+        ApprovalsAction::Cancel { id } => decide::cancel(client, &id).await,
+        ApprovalsAction::Watch(filter) => watch::run(client, filter.name(), asks).await,
+        ApprovalsAction::Grants { all, project } => list::grants(client, all, project.name()).await,
+        ApprovalsAction::Revoke { id } => list::revoke(client, &id).await,
+    };
+    context.with_client(scope, work).await
 }
 
 /// The path of a request; `id` may be the last digits of its id.
-fn path(id: &str) -> String {
-    format!("/api/v1/approvals/{}", encoded(id))
+fn path(id: &(impl ToString + ?Sized)) -> String {
+    format!("{PATH}/{}", encoded(&id.to_string()))
 }
 
 /// Reads one request.
 pub(super) async fn get(client: &ApiClient, id: impl ToString) -> anyhow::Result<Approval> {
-    client.get(&path(&id.to_string())).await
+    client.get(&path(&id), &[]).await
 }
 
 /// Lists requests, newest first.
@@ -55,9 +65,9 @@ async fn page(
     limit: u32,
 ) -> anyhow::Result<List<Approval>> {
     let limit = limit.to_string();
-    let state = state.map(State::as_str);
-    let query = query(&[("state", state), ("project", project), ("limit", Some(&limit))]);
-    client.get(&format!("/api/v1/approvals{query}")).await
+    let query: Query<'_> =
+        &[("state", state.map(State::as_str)), ("project", project), ("limit", Some(&limit))];
+    client.get(PATH, query).await
 }
 
 /// The request for which the call of this one waits now, if it does.
@@ -66,7 +76,7 @@ pub(super) async fn pending_request(
     approval: &Approval,
 ) -> anyhow::Result<Option<Approval>> {
     let call = approval.call_id.to_string();
-    let query = query(&[("state", Some(State::PendingApproval.as_str())), ("call", Some(&call))]);
-    let requests: Vec<Approval> = client.list(&format!("/api/v1/approvals{query}")).await?;
+    let state = State::PendingApproval.as_str();
+    let requests: Vec<Approval> = client.list(PATH, &[("state", Some(state)), ("call", Some(&call))]).await?;
     Ok(requests.into_iter().next())
 }

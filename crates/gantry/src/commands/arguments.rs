@@ -16,29 +16,8 @@ pub(super) fn read(given: &str) -> anyhow::Result<Box<RawValue>> {
     Ok(parse(&text)?)
 }
 
-/// Reads arguments that must be an object.
-pub(super) fn read_object(given: &str) -> anyhow::Result<Box<RawValue>> {
-    let arguments = read(given)?;
-    if !is_object(&arguments) {
-        return Err(UsageError("--args takes an object, such as '{\"path\": \"copy.txt\"}'".into()).into());
-    }
-    Ok(arguments)
-}
-
-/// Checks the arguments that the user edited, which must be an object.
-pub(super) fn parse_object(text: &str) -> Result<Box<RawValue>, UsageError> {
-    let arguments = parse(text)?;
-    if is_object(&arguments) {
-        return Ok(arguments);
-    }
-    Err(UsageError("the arguments of a call are an object, {…}".into()))
-}
-
-fn is_object(arguments: &RawValue) -> bool {
-    arguments.get().starts_with('{')
-}
-
-fn parse(text: &str) -> Result<Box<RawValue>, UsageError> {
+/// Checks that a text is JSON that means one thing.
+pub(super) fn parse(text: &str) -> Result<Box<RawValue>, UsageError> {
     let arguments = RawValue::from_string(text.trim().to_owned()).map_err(|error| {
         UsageError(format!("the arguments are not JSON: {error}. Write them like '{{\"path\": \"a.txt\"}}'"))
     })?;

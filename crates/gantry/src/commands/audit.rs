@@ -1,17 +1,17 @@
 //! `gantry audit`: lists recorded calls and verifies the audit log.
 
 use crate::cli::{AuditAction, Filter};
-use crate::client::{ApiClient, CommandContext, Scope, query};
+use crate::client::ApiClient;
 use crate::config::MAIN_PROJECT;
 use crate::exit::Outcome;
 use crate::term::{self, Column};
-use gantry_server::model::{AuditVerification, CallRecord, List};
+use gantry_server::model::{AuditVerification, BadEntry, CallRecord, List};
 
 const COLUMNS: [Column<CallRecord>; 7] = [
     Column::new("STARTED (UTC)", |call| term::timestamp(call.started_at)),
     Column::unless("PROJECT", &[MAIN_PROJECT], |call| call.project.to_string()),
     Column::new("TOOL", |call| call.tool.to_string()),
-    Column::new("CALLER", caller),
+    Column::new("CALLER", |call| caller(&call.principal, call.agent.as_deref())),
     Column::new("STATE", state),
     Column::new("MS", |call| {
         call.accounting.as_ref().map(|it| it.latency_ms.to_string()).unwrap_or_default()
@@ -20,32 +20,30 @@ const COLUMNS: [Column<CallRecord>; 7] = [
 ];
 
 pub(super) async fn run(
-    context: CommandContext,
+    client: &ApiClient,
     action: Option<AuditAction>,
     filter: &Filter,
 ) -> anyhow::Result<Outcome> {
-    let json = context.json;
-    let work = async |client: &ApiClient| match action {
-        Some(AuditAction::Verify) => verify(client, json).await,
-        None => list(client, filter, json).await,
-    };
-    context.with_client(Scope::LedgerOnly, work).await
+    match action {
+        Some(AuditAction::Verify) => verify(client).await,
+        None => list(client, filter).await,
+    }
 }
 
-async fn list(client: &ApiClient, filter: &Filter, json: bool) -> anyhow::Result<Outcome> {
+async fn list(client: &ApiClient, filter: &Filter) -> anyhow::Result<Outcome> {
     let limit = filter.limit.to_string();
-    let query = query(&[
+    let query = [
         ("project", filter.project.name()),
         ("since", filter.since.as_deref()),
         ("until", filter.until.as_deref()),
         ("tool", filter.tool.as_deref()),
         ("state", filter.state.as_deref()),
-        ("limit", Some(&limit)),
-    ]);
-    let calls: List<CallRecord> = client.get(&format!("/api/v1/audit{query}")).await?;
+        ("limit", Some(&*limit)),
+    ];
+    let calls: List<CallRecord> = client.get("/api/v1/audit", &query).await?;
     let empty = "No recorded call matches. `gantry call` makes one.";
-    term::print_list(&calls.items, &COLUMNS, empty, json);
-    if !json && calls.next.is_some() {
+    term::print_list(&calls.items, &COLUMNS, empty, client.json);
+    if !client.json && calls.next.is_some() {
         term::eprint("There are more calls; use --limit, --since or --until.");
     }
     Ok(Outcome::Success)
@@ -59,27 +57,19 @@ fn state(call: &CallRecord) -> String {
 }
 
 /// The caller of a recorded call: `principal`, or `principal/agent`.
-pub(super) fn caller(call: &CallRecord) -> String {
-    match &call.agent {
-        Some(agent) => format!("{}/{agent}", call.principal),
-        None => call.principal.to_string(),
-    }
+pub(super) fn caller(principal: &str, agent: Option<&str>) -> String {
+    agent.map_or_else(|| principal.to_owned(), |agent| format!("{principal}/{agent}"))
 }
 
-async fn verify(client: &ApiClient, json: bool) -> anyhow::Result<Outcome> {
-    let verified: AuditVerification = client.get("/api/v1/audit/verify").await?;
-    if json {
-        term::print_json(&verified);
-    } else if let Some(bad) = &verified.first_bad {
-        term::print(&term::sanitize(&format!(
-            "The audit log was tampered with at entry {} of the chain {}: {}.",
-            bad.entry, bad.node, bad.what
-        )));
-    } else {
-        term::print(&format!(
-            "The audit log is intact: {} entries, each bound to the one before it.",
-            verified.entries
-        ));
-    }
-    Ok(if verified.ok { Outcome::Success } else { Outcome::Failure })
+async fn verify(client: &ApiClient) -> anyhow::Result<Outcome> {
+    let verified: AuditVerification = client.get("/api/v1/audit/verify", &[]).await?;
+    let entries = verified.entries;
+    let text = match &verified.first_bad {
+        Some(BadEntry { node, entry, what }) => {
+            format!("The audit log was tampered with at entry {entry} of the chain {node}: {what}.")
+        }
+        None => format!("The audit log is intact: {entries} entries, each bound to the one before it."),
+    };
+    term::print_value(&verified, client.json, |_| vec![text]);
+    Ok(Outcome::of(verified.ok))
 }

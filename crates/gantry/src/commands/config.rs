@@ -1,28 +1,28 @@
 //! `gantry config`: check the configuration, show what applies, print the schema for editors.
 
-use super::policy::configuration;
-use crate::cli::{Cli, ConfigAction};
+use crate::cli::{ConfigAction, GlobalOptions};
+use crate::client::{load, source};
 use crate::config::{Setting, json_schema, settings};
 use crate::exit::Outcome;
 use crate::startup;
 use crate::term::{self, Column, plural};
 use serde_json::json;
 
-pub(super) fn run(cli: &Cli, action: &ConfigAction) -> anyhow::Result<Outcome> {
+pub(super) fn run(options: &GlobalOptions, action: &ConfigAction) -> anyhow::Result<Outcome> {
     match action {
         ConfigAction::Schema => term::print_json(&json_schema()),
-        ConfigAction::Check => check(cli)?,
-        ConfigAction::Show => show(cli)?,
+        ConfigAction::Check => check(options)?,
+        ConfigAction::Show => show(options)?,
     }
     Ok(Outcome::Success)
 }
 
 /// Every problem is in the error. Warnings are logged as for every command.
-fn check(cli: &Cli) -> anyhow::Result<()> {
-    let loaded = configuration(cli)?;
+fn check(options: &GlobalOptions) -> anyhow::Result<()> {
+    let loaded = load(&source(options)?)?;
     startup::validate(&loaded)?;
     let file = loaded.file.as_ref().map(|file| file.display().to_string());
-    if cli.json {
+    if options.json {
         term::print_json(&json!({ "ok": true, "file": file, "warnings": loaded.warnings }));
         return Ok(());
     }
@@ -43,9 +43,9 @@ const COLUMNS: [Column<Setting>; 3] = [
     Column::new("FROM", |it| it.from.clone().unwrap_or_else(|| "default".to_owned())),
 ];
 
-fn show(cli: &Cli) -> anyhow::Result<()> {
-    let settings = settings(&configuration(cli)?);
-    if cli.json {
+fn show(options: &GlobalOptions) -> anyhow::Result<()> {
+    let settings = settings(&load(&source(options)?)?);
+    if options.json {
         term::print_json(&json!({ "items": settings }));
     } else {
         term::print_table(&settings, &COLUMNS, |_| None);

@@ -1,14 +1,14 @@
 //! `gantry events`: the event stream of the running server, else the recorded calls.
 
 use crate::cli::Events;
-use crate::client::{ApiClient, CommandContext, Scope, query};
+use crate::client::{ApiClient, CommandContext, Scope, query_string};
 use crate::exit::{Outcome, UsageError};
 use crate::term;
 use anyhow::Context as _;
 use bytes::Bytes;
 use gantry_core::ErrorCode;
 use gantry_core::invisible::escape_invisible;
-use gantry_egress::LocalServer;
+use gantry_egress::{LocalServer, SseParser};
 use gantry_runtime::event::Finished;
 use gantry_server::model::{CallRecord, Event, EventKind, EventLine, Missed};
 use http::StatusCode;
@@ -17,21 +17,21 @@ use http::StatusCode;
 const MAX_EVENT_BYTES: usize = 1024 * 1024;
 
 pub(super) async fn run(context: CommandContext, args: &Events) -> anyhow::Result<Outcome> {
-    let json = context.json;
-    if let Some(server) = context.running_server()? {
-        return stream(&server, args, json).await;
-    }
-    if args.follow {
+    if args.follow && context.running_server()?.is_none() {
         let message =
             "no Gantry runs on this data folder, so there is nothing to follow; start one with gantry serve";
         return Err(UsageError(message.into()).into());
     }
-    context.with_client(Scope::LedgerOnly, async |client| recorded(client, args, json).await).await
+    let work = async |client: &ApiClient| match client.remote() {
+        Some(server) => stream(server, args, client.json).await,
+        None => recorded(client, args).await,
+    };
+    context.with_client(Scope::LedgerOnly, work).await
 }
 
 async fn stream(server: &LocalServer, args: &Events, json: bool) -> anyhow::Result<Outcome> {
     let follow = args.follow.to_string();
-    let query = query(&[("project", args.project.name()), ("follow", Some(&follow))]);
+    let query = query_string(&[("project", args.project.name()), ("follow", Some(&follow))]);
     let request = http::Request::builder().uri(format!("/api/v1/events{query}"));
     let mut answer = server.open(request, Bytes::new()).await?;
     if answer.status() == StatusCode::NOT_FOUND {
@@ -39,21 +39,16 @@ async fn stream(server: &LocalServer, args: &Events, json: bool) -> anyhow::Resu
         return Err(UsageError(format!("the running Gantry has no project {project:?}")).into());
     }
     anyhow::ensure!(answer.status().is_success(), "the server answered {}", answer.status());
-    let mut pending: Vec<u8> = Vec::new();
+    let (mut parser, mut events) = (SseParser::new(MAX_EVENT_BYTES), Vec::new());
     while let Some(chunk) = answer.chunk().await? {
-        pending.extend_from_slice(&chunk);
-        while let Some(end) = pending.windows(2).position(|bytes| bytes == b"\n\n") {
-            let event: Vec<u8> = pending.drain(..end + 2).collect();
-            for data in String::from_utf8_lossy(&event).lines().filter_map(|line| line.strip_prefix("data:"))
-            {
-                print_event(data.trim(), json)?;
-            }
+        parser.push(&chunk, &mut events).context("the server sent an event without an end")?;
+        for event in events.drain(..) {
+            print_event(&event.data, json)?;
             // A reader that went away (`| head`) ends the command.
             if term::stdout_error().is_some() {
                 return Ok(Outcome::Success);
             }
         }
-        anyhow::ensure!(pending.len() <= MAX_EVENT_BYTES, "the server sent an event without an end");
     }
     Ok(Outcome::Success)
 }
@@ -75,10 +70,10 @@ fn print_line(event: &EventLine) {
 }
 
 /// The recorded calls that have ended as events, oldest first.
-async fn recorded(client: &ApiClient, args: &Events, json: bool) -> anyhow::Result<Outcome> {
-    let query = query(&[("project", args.project.name()), ("limit", Some("100"))]);
-    let calls: Vec<CallRecord> = client.list(&format!("/api/v1/audit{query}")).await?;
-    if calls.is_empty() && !json {
+async fn recorded(client: &ApiClient, args: &Events) -> anyhow::Result<Outcome> {
+    let query = [("project", args.project.name()), ("limit", Some("100"))];
+    let calls: Vec<CallRecord> = client.list("/api/v1/audit", &query).await?;
+    if calls.is_empty() && !client.json {
         term::eprint("No calls are recorded yet.");
     }
     let ended = calls.iter().rev().filter_map(|call| Some((call, call.finished_at?)));
@@ -86,7 +81,7 @@ async fn recorded(client: &ApiClient, args: &Events, json: bool) -> anyhow::Resu
         let kind = finished(call);
         let project = Some(call.project.clone());
         let line = EventLine { seq, at, message: kind.message(project.as_deref()), project };
-        if json {
+        if client.json {
             term::print(&escape_invisible(&serde_json::to_string(&Event { line, kind: &kind })?));
         } else {
             print_line(&line);

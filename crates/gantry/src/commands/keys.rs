@@ -1,7 +1,7 @@
 //! `gantry keys`: lists, creates and revokes API keys.
 
 use crate::cli::{CreateKey, KeysAction, ListKeys};
-use crate::client::{ApiClient, CommandContext, Scope, encoded};
+use crate::client::{ApiClient, encoded};
 use crate::exit::{Outcome, UsageError};
 use crate::term::{self, Column};
 use gantry_core::Role;
@@ -22,20 +22,18 @@ const COLUMNS: [Column<Key>; 9] = [
 ];
 
 pub(super) async fn run(
-    context: CommandContext,
+    client: &ApiClient,
     action: Option<KeysAction>,
     list: ListKeys,
 ) -> anyhow::Result<Outcome> {
-    let json = context.json;
-    let work = async |client: &ApiClient| match action.unwrap_or(KeysAction::List(list)) {
-        KeysAction::List(args) => print_keys(client, &args, json).await,
-        KeysAction::Create(args) => create(client, args, json).await,
-        KeysAction::Revoke { key } => revoke(client, &key, json).await,
-    };
-    context.with_client(Scope::LedgerOnly, work).await
+    match action.unwrap_or(KeysAction::List(list)) {
+        KeysAction::List(args) => print_keys(client, &args).await,
+        KeysAction::Create(args) => create(client, args).await,
+        KeysAction::Revoke { key } => revoke(client, &key).await,
+    }
 }
 
-async fn create(client: &ApiClient, args: CreateKey, json: bool) -> anyhow::Result<Outcome> {
+async fn create(client: &ApiClient, args: CreateKey) -> anyhow::Result<Outcome> {
     let texts = |list: Vec<String>| {
         (!list.is_empty()).then(|| list.into_iter().map(Arc::from).collect::<Vec<Arc<str>>>())
     };
@@ -49,7 +47,7 @@ async fn create(client: &ApiClient, args: CreateKey, json: bool) -> anyhow::Resu
         expires_in: args.expires,
     };
     let made: MadeKey = client.post("/api/v1/keys", &new).await?;
-    if json {
+    if client.json {
         term::print_json(&made);
         return Ok(Outcome::Success);
     }
@@ -67,11 +65,11 @@ fn default_name(role: Role) -> String {
     format!("{role}-{}", random.chars().take(8).collect::<String>())
 }
 
-async fn print_keys(client: &ApiClient, args: &ListKeys, json: bool) -> anyhow::Result<Outcome> {
-    let mut keys: Vec<Key> = client.list("/api/v1/keys").await?;
+async fn print_keys(client: &ApiClient, args: &ListKeys) -> anyhow::Result<Outcome> {
+    let mut keys: Vec<Key> = client.list("/api/v1/keys", &[]).await?;
     keys.retain(|key| args.all || key.state == KeyState::Active);
     let empty = "There is only the key of the data folder. gantry keys create makes another one.";
-    term::print_list(&keys, &COLUMNS, empty, json);
+    term::print_list(&keys, &COLUMNS, empty, client.json);
     Ok(Outcome::Success)
 }
 
@@ -92,20 +90,18 @@ fn tools(key: &Key) -> String {
     if key.role == Role::Agent { "-".to_owned() } else { all_or(&key.tools) }
 }
 
-async fn revoke(client: &ApiClient, named: &str, json: bool) -> anyhow::Result<Outcome> {
-    let answer =
-        client.send(Method::DELETE, &format!("/api/v1/keys/{}", encoded(named)), String::new()).await?;
+async fn revoke(client: &ApiClient, named: &str) -> anyhow::Result<Outcome> {
+    let path = format!("/api/v1/keys/{}", encoded(named));
+    let answer = client.send(Method::DELETE, &path, String::new()).await?;
     if answer.status == StatusCode::NOT_FOUND {
         return Err(UsageError(format!("there is no key {named:?}; gantry keys lists them")).into());
     }
     let revoked: Revoked = answer.into_result()?;
-    let name = revoked.name.as_deref().unwrap_or_default();
-    if json {
-        term::print_json(&revoked);
-    } else if revoked.held {
-        term::print(&format!("revoked {} ({name}): it is not accepted any more", revoked.id));
-    } else {
-        term::print(&format!("{} ({name}) was revoked before", revoked.id));
-    }
+    let (id, name) = (&revoked.id, revoked.name.as_deref().unwrap_or_default());
+    let text = match revoked.held {
+        true => format!("revoked {id} ({name}): it is not accepted any more"),
+        false => format!("{id} ({name}) was revoked before"),
+    };
+    term::print_value(&revoked, client.json, |_| vec![text]);
     Ok(Outcome::Success)
 }

@@ -3,7 +3,7 @@
 mod bridge;
 
 use crate::cli::CallerArgs;
-use crate::client::{ApiClient, CommandContext, encoded, query};
+use crate::client::{ApiClient, CommandContext, encoded};
 use crate::config::Config;
 use crate::exit::{Outcome, UsageError};
 use crate::signals::Signals;
@@ -23,7 +23,7 @@ pub(super) async fn run(context: CommandContext, caller: &CallerArgs) -> anyhow:
     check(&context, project, agent).await?;
     // The user who started the client may read the data folder and approve calls. The client itself gets no more than the
     // agent role from the gateway.
-    if let Some(server) = context.running_server()? {
+    if let Some(server) = context.running_server()?.as_ref().and_then(ApiClient::remote) {
         bridge::run(server, project, agent).await?;
         return Ok(Outcome::Success);
     }
@@ -61,12 +61,9 @@ pub(super) async fn run(context: CommandContext, caller: &CallerArgs) -> anyhow:
 async fn check(context: &CommandContext, project: &str, agent: Option<&str>) -> anyhow::Result<()> {
     let Some(problem) = unknown_caller(&context.loaded.config, project, agent) else { return Ok(()) };
     let Some(server) = context.running_server()? else { return Err(UsageError(problem).into()) };
-    let query = query(&[("project", Some(project))]);
-    let path = match agent {
-        Some(agent) => format!("/api/v1/agents/{}{query}", encoded(agent)),
-        None => format!("/api/v1/agents{query}"),
-    };
-    ApiClient::Remote(server).get::<serde_json::Value>(&path).await?;
+    let path =
+        format!("/api/v1/agents{}", agent.map(|agent| format!("/{}", encoded(agent))).unwrap_or_default());
+    server.get::<serde_json::Value>(&path, &[("project", Some(project))]).await?;
     Ok(())
 }
 

@@ -1,13 +1,13 @@
 //! `gantry openapi inspect`: the tools that an OpenAPI document would give.
 
-mod format;
-mod import_report;
+mod report;
 mod spec_source;
 
-use crate::cli::{Cli, OpenapiAction};
+use crate::cli::{GlobalOptions, OpenapiAction};
+use crate::client::{load, source};
 use crate::exit::{Outcome, UsageError};
 use crate::term;
-use import_report::{ImportReport, Imported};
+use report::{ImportReport, import, print_report, print_skipped};
 use serde_json::json;
 use spec_source::SpecSource;
 use std::time::Duration;
@@ -17,14 +17,14 @@ use tokio::time::{Instant, timeout};
 const FIRST_PROGRESS: Duration = Duration::from_secs(1);
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);
 
-pub(super) async fn run(cli: &Cli, action: &OpenapiAction) -> anyhow::Result<Outcome> {
+pub(super) async fn run(options: &GlobalOptions, action: &OpenapiAction) -> anyhow::Result<Outcome> {
     let OpenapiAction::Inspect(args) = action;
-    let loaded = super::policy::configuration(cli)?;
+    let loaded = load(&source(options)?)?;
     let name = args.project.name();
     let project = loaded.config.project(name);
     let project = project.ok_or_else(|| UsageError(format!("there is no project {name:?}")))?;
     let source = SpecSource::of(args, project)?;
-    let imported = match with_progress(&source.shown(), Imported::read(&source.options, project)).await {
+    let imported = match with_progress(&source.shown(), import(&source.options, project)).await {
         Ok(imported) => imported,
         Err(reason) => {
             let reason = term::sanitize_lines(&reason);
@@ -37,13 +37,13 @@ pub(super) async fn run(cli: &Cli, action: &OpenapiAction) -> anyhow::Result<Out
         }
     };
     let report = ImportReport::of(&source, &imported);
-    match (cli.json, args.skipped) {
+    match (options.json, args.skipped) {
         (true, true) => {
             term::print_json(&json!({ "counts": report.counts, "skipped": report.skipped }));
         }
         (true, false) => term::print_json(&report),
-        (false, true) => format::print_skipped(&report, usize::MAX),
-        (false, false) => format::print_report(&source, &report),
+        (false, true) => print_skipped(&report, usize::MAX),
+        (false, false) => print_report(&source, &report),
     }
     Ok(Outcome::Success)
 }

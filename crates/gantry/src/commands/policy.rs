@@ -1,34 +1,23 @@
 //! `gantry policy`: rules against their examples, against one call, and against what is on record.
 
-mod call;
-mod examples;
 mod replay;
+mod test;
 
 use crate::Extra;
-use crate::cli::{Cli, PolicyAction};
-use crate::client::CommandContext;
-use crate::config::{Config, Loaded, ProcessEnv, Source};
+use crate::cli::{GlobalOptions, PolicyAction};
+use crate::client::{CommandContext, load, source};
 use crate::exit::Outcome;
-use anyhow::Context as _;
 
-pub(super) async fn run(cli: &Cli, extra: Extra, action: &PolicyAction) -> anyhow::Result<Outcome> {
+pub(super) async fn run(
+    options: &GlobalOptions,
+    extra: Extra,
+    action: &PolicyAction,
+) -> anyhow::Result<Outcome> {
     match action {
-        PolicyAction::Test(test) => match &test.tool {
-            Some(tool) => call::run(CommandContext::new(cli, extra)?, tool, test).await,
-            None => examples::run(&configuration(cli)?, test, cli.json),
+        PolicyAction::Test(args) => match &args.tool {
+            Some(tool) => test::predict(CommandContext::new(options, extra)?, tool, args).await,
+            None => test::run_examples(&load(&source(options)?)?, args, options.json),
         },
-        PolicyAction::Replay(replay) => replay::run(cli, extra, replay).await,
+        PolicyAction::Replay(replay) => replay::run(options, extra, replay).await,
     }
-}
-
-/// The configuration as it is on the disk. Where that is refused, a Gantry that still goes by another one is no help.
-pub(super) fn configuration(cli: &Cli) -> anyhow::Result<Loaded> {
-    let folder = std::env::current_dir().context("the working folder is gone; change to another one")?;
-    read(&Source { folder, config: cli.config.clone(), data: cli.data.clone() })
-}
-
-fn read(source: &Source) -> anyhow::Result<Loaded> {
-    let loaded = Config::load(source, &ProcessEnv)?;
-    loaded.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
-    Ok(loaded)
 }

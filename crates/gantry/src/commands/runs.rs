@@ -1,11 +1,12 @@
 //! `gantry runs`: lists runs, shows one as a tree of operations, or cancels it.
 
 use crate::cli::Runs;
-use crate::client::{ApiClient, CommandContext, Scope, encoded, query};
+use crate::client::{ApiClient, encoded};
 use crate::config::MAIN_PROJECT;
 use crate::exit::Outcome;
 use crate::term::{self, Column};
 use gantry_server::model::{Canceled, Operation, Run, RunTree, Turn};
+use http::Method;
 
 const COLUMNS: [Column<Run>; 8] = [
     Column::new("RUN", |run| run.id.to_string()),
@@ -18,35 +19,31 @@ const COLUMNS: [Column<Run>; 8] = [
     Column::new("LAST USED (UTC)", |run| term::timestamp(run.last_at)),
 ];
 
-pub(super) async fn run(context: CommandContext, args: &Runs) -> anyhow::Result<Outcome> {
-    let json = context.json;
-    let work = async |client: &ApiClient| match &args.id {
-        Some(id) if args.cancel => cancel(client, id, json).await,
-        Some(id) => show(client, id, json).await,
-        None => list(client, args, json).await,
-    };
-    context.with_client(Scope::LedgerOnly, work).await
-}
-
-async fn list(client: &ApiClient, args: &Runs, json: bool) -> anyhow::Result<Outcome> {
-    let limit = args.limit.to_string();
-    let query = query(&[("project", args.project.name()), ("limit", Some(&limit))]);
-    let runs = client.list(&format!("/api/v1/runs{query}")).await?;
-    term::print_list(&runs, &COLUMNS, "There are no runs yet.", json);
-    Ok(Outcome::Success)
-}
-
-async fn show(client: &ApiClient, id: &str, json: bool) -> anyhow::Result<Outcome> {
-    let tree: RunTree = client.get(&format!("/api/v1/runs/{}", encoded(id))).await?;
-    if json {
-        term::print_json(&tree);
-        return Ok(Outcome::Success);
+pub(super) async fn run(client: &ApiClient, args: &Runs) -> anyhow::Result<Outcome> {
+    match &args.id {
+        Some(id) if args.cancel => cancel(client, id).await,
+        Some(id) => {
+            let path = format!("/api/v1/runs/{}", encoded(id));
+            term::print_value(&client.get(&path, &[]).await?, client.json, describe);
+            Ok(Outcome::Success)
+        }
+        None => list(client, args).await,
     }
-    let run = &tree.run;
-    let mut lines = vec![format!("{} by {} ({})", run.id, run.principal, run.door)];
-    add_turns(&mut lines, &tree.turns, 0);
-    lines.iter().for_each(|line| term::print(&term::sanitize(line)));
+}
+
+async fn list(client: &ApiClient, args: &Runs) -> anyhow::Result<Outcome> {
+    let limit = args.limit.to_string();
+    let query = [("project", args.project.name()), ("limit", Some(&*limit))];
+    let runs = client.list("/api/v1/runs", &query).await?;
+    term::print_list(&runs, &COLUMNS, "There are no runs yet.", client.json);
     Ok(Outcome::Success)
+}
+
+/// A run as a tree, in lines.
+fn describe(RunTree { run, turns, .. }: &RunTree) -> Vec<String> {
+    let mut lines = vec![format!("{} by {} ({})", run.id, run.principal, run.door)];
+    add_turns(&mut lines, turns, 0);
+    lines
 }
 
 fn add_turns(lines: &mut Vec<String>, turns: &[Turn], depth: usize) {
@@ -69,14 +66,15 @@ fn add_operation(lines: &mut Vec<String>, operation: &Operation, depth: usize) {
     }
 }
 
-async fn cancel(client: &ApiClient, id: &str, json: bool) -> anyhow::Result<Outcome> {
-    let answer: Canceled = client.act(&format!("/api/v1/runs/{}/cancel", encoded(id))).await?;
-    if json {
+async fn cancel(client: &ApiClient, id: &str) -> anyhow::Result<Outcome> {
+    let path = format!("/api/v1/runs/{}/cancel", encoded(id));
+    let answer: Canceled = client.act(Method::POST, &path).await?;
+    if client.json {
         term::print_json(&answer);
     } else if answer.canceled {
         term::eprint(&format!("Canceled {id} and its calls."));
     } else {
         term::eprint(&format!("{id} is not running."));
     }
-    Ok(if answer.canceled { Outcome::Success } else { Outcome::Failure })
+    Ok(Outcome::of(answer.canceled))
 }

@@ -1,54 +1,50 @@
 //! MCP servers whose tools are missing now. The command line names them; models do not learn of them.
 
 use super::typed;
-use crate::client::{ApiClient, query};
+use crate::client::ApiClient;
 use crate::term;
 use gantry_core::names::sanitised;
 use gantry_server::model::{HealthStatus, Server};
 
 /// A server that cannot be used now.
 pub(super) struct UnavailableServer {
-    pub(super) id: String,
-    project: String,
+    server: Server,
     /// Why not, as the end of a sentence: `is down`.
     pub(super) is: &'static str,
-    /// Whether its configuration switches it off.
-    pub(super) is_deliberate: bool,
 }
 
 impl UnavailableServer {
     /// Every server of a project that cannot be used now.
     pub(super) async fn list(client: &ApiClient, project: &str) -> anyhow::Result<Vec<Self>> {
-        let path = format!("/api/v1/servers{}", query(&[("project", Some(project))]));
-        let servers: Vec<Server> = client.list(&path).await?;
-        let mut servers: Vec<Self> = servers.iter().filter_map(Self::of).collect();
+        let servers = client.servers(Some(project)).await?;
+        let unavailable = |server: Server| {
+            let is = match (server.health, &*server.status) {
+                (HealthStatus::Off, _) => "is switched off",
+                (_, "starting") => "is still starting",
+                (HealthStatus::Red, _) => "is down",
+                _ => return None,
+            };
+            Some(Self { server, is })
+        };
+        let mut servers: Vec<Self> = servers.into_iter().filter_map(unavailable).collect();
         // A server may run twice: for the active agent and for the others.
-        servers.sort_by(|a, b| a.id.cmp(&b.id));
-        servers.dedup_by(|a, b| a.id == b.id);
+        servers.sort_by(|a, b| a.id().cmp(b.id()));
+        servers.dedup_by(|a, b| a.id() == b.id());
         Ok(servers)
     }
 
-    fn of(server: &Server) -> Option<Self> {
-        let is = match (server.health, &*server.status) {
-            (HealthStatus::Off, _) => "is switched off",
-            (_, "starting") => "is still starting",
-            (HealthStatus::Red, _) => "is down",
-            _ => return None,
-        };
-        let is_deliberate = server.health == HealthStatus::Off && server.last_error.is_none();
-        Some(Self { id: server.id.to_string(), project: server.project.to_string(), is, is_deliberate })
+    pub(super) fn id(&self) -> &str {
+        &self.server.id
     }
 
-    /// Whether a tool of this name would belong to the server, by the prefixes of names.
-    fn may_own(&self, tool: &str) -> bool {
-        let prefixes =
-            [format!("{}__", self.id), format!("{}__", sanitised(&self.id)), format!("@{}/", self.id)];
-        prefixes.iter().any(|prefix| tool.starts_with(prefix))
+    /// Whether its configuration switches it off.
+    pub(super) fn is_deliberate(&self) -> bool {
+        self.server.health == HealthStatus::Off && self.server.last_error.is_none()
     }
 
     /// Names the server, and the command that explains `what`.
     fn warn(&self, what: &str) {
-        let (id, what) = (term::sanitize(&self.id), typed(what, &self.project));
+        let (id, what) = (term::sanitize(self.id()), typed(what, &self.server.project));
         term::eprint(&format!("server {id} {}; see gantry doctor {what}", self.is));
     }
 }
@@ -56,7 +52,7 @@ impl UnavailableServer {
 /// Names the servers whose tools are missing in a list.
 pub(super) async fn warn_unavailable(client: &ApiClient, project: &str) -> anyhow::Result<()> {
     let servers = UnavailableServer::list(client, project).await?;
-    servers.iter().filter(|server| !server.is_deliberate).for_each(|server| server.warn(&server.id));
+    servers.iter().filter(|server| !server.is_deliberate()).for_each(|server| server.warn(server.id()));
     Ok(())
 }
 
@@ -67,8 +63,12 @@ pub(super) async fn warn_possible_owner(
     tool: &str,
     unprefixed: &[String],
 ) -> anyhow::Result<()> {
-    let servers = UnavailableServer::list(client, project).await?;
-    let owners = servers.iter().filter(|server| server.may_own(tool) || unprefixed.contains(&server.id));
-    owners.for_each(|server| server.warn(tool));
+    for server in UnavailableServer::list(client, project).await? {
+        let id = server.id();
+        let prefixes = [format!("{id}__"), format!("{}__", sanitised(id)), format!("@{id}/")];
+        if unprefixed.iter().any(|it| it == id) || prefixes.iter().any(|prefix| tool.starts_with(prefix)) {
+            server.warn(tool);
+        }
+    }
     Ok(())
 }

@@ -61,22 +61,17 @@ fn new_line(out: &mut String, depth: usize) {
 }
 
 /// The first lines of a text, each cut to so many characters; cut parts are replaced by their length.
-pub(crate) fn truncate_lines(text: &str, lines: usize, characters: usize) -> Vec<String> {
-    let mut shown: Vec<String> = text.lines().take(lines).map(|line| shortened(line, characters)).collect();
+pub(crate) fn truncate_lines(text: &str, lines: usize, characters: usize) -> String {
+    let shortened = |line: &str| match line.chars().count() {
+        length if length <= characters => line.to_owned(),
+        length => {
+            let begin: String = line.chars().take(characters).collect();
+            format!("{begin}… ({length} characters)")
+        }
+    };
     let more = text.lines().count().saturating_sub(lines);
-    if more > 0 {
-        shown.push(format!("… {more} more lines"));
-    }
-    shown
-}
-
-fn shortened(line: &str, characters: usize) -> String {
-    let length = line.chars().count();
-    if length <= characters {
-        return line.to_owned();
-    }
-    let begin: String = line.chars().take(characters).collect();
-    format!("{begin}… ({length} characters)")
+    let more = (more > 0).then(|| format!("… {more} more lines"));
+    text.lines().take(lines).map(shortened).chain(more).collect::<Vec<_>>().join("\n")
 }
 
 /// Writes a value as indented JSON to standard output. Control and invisible characters are escaped, which JSON allows
@@ -113,7 +108,7 @@ mod tests {
 
     #[test]
     fn long_texts_are_cut_and_their_length_is_shown() {
-        assert_eq!(truncate_lines("abc\nd\ne\nf", 2, 2), ["ab… (3 characters)", "d", "… 2 more lines"]);
-        assert_eq!(truncate_lines("abc", 2, 3), ["abc"]);
+        assert_eq!(truncate_lines("abc\nd\ne\nf", 2, 2), "ab… (3 characters)\nd\n… 2 more lines");
+        assert_eq!(truncate_lines("abc\nd", 2, 3), "abc\nd");
     }
 }

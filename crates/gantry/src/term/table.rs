@@ -1,6 +1,6 @@
 //! Tables for people: columns as wide as their content, cut to the terminal, with notes below rows.
 
-use super::{eprint, print, print_json, sanitize, wants_colour};
+use super::{coloured, eprint, print, print_json, sanitize};
 use serde::Serialize;
 use std::io::{self, IsTerminal as _};
 
@@ -10,21 +10,16 @@ const DEFAULT_WIDTH: usize = 120;
 /// The widest column besides the last. A longer cell is cut on a terminal and overflows its column elsewhere.
 const MAX_COLUMN: usize = 60;
 
-/// The light of a server as the first cell of a row; [`table`] colours its dot.
-pub(crate) fn light(light: &str) -> String {
-    format!("● {light}")
-}
-
-/// Colours the dot at the beginning of a line.
-fn coloured(line: String) -> String {
-    let Some(rest) = line.strip_prefix('●').filter(|_| wants_colour()) else { return line };
+/// Colours the dot of the light of a server at the beginning of a line: `● green`.
+fn with_coloured_dot(line: String) -> String {
+    let Some(rest) = line.strip_prefix('●') else { return line };
     let code = match rest.split_whitespace().next() {
         Some("green") => "32",
         Some("yellow") => "33",
         Some("red") => "31",
         _ => "90",
     };
-    format!("\x1b[{code}m●\x1b[0m{rest}")
+    format!("{}{rest}", coloured(&io::stdout(), code, "●"))
 }
 
 /// A column of a table of values.
@@ -48,12 +43,14 @@ impl<T> Column<T> {
         Self { title, cell, hidden_if }
     }
 
-    /// The column with its cells; `None` if it is hidden.
-    fn render(&self, items: &[T]) -> Option<Rendered<'_>> {
-        let cells: Vec<String> = items.iter().map(self.cell).collect();
-        let is_hidden =
-            !self.hidden_if.is_empty() && cells.iter().all(|cell| self.hidden_if.contains(&cell.as_str()));
-        (!is_hidden).then(|| Rendered::new(self.title, cells.into_iter()))
+    /// The sanitised cells and the width of the column; `None` if it is hidden.
+    fn render(&self, items: &[T]) -> Option<(Vec<String>, usize)> {
+        let cells: Vec<String> = items.iter().map(|item| sanitize(&(self.cell)(item))).collect();
+        if !self.hidden_if.is_empty() && cells.iter().all(|cell| self.hidden_if.contains(&cell.as_str())) {
+            return None;
+        }
+        let widest = cells.iter().map(|cell| cell.chars().count().min(MAX_COLUMN)).max();
+        Some((cells, widest.unwrap_or_default().max(self.title.chars().count())))
     }
 }
 
@@ -69,43 +66,20 @@ pub(crate) fn print_list<T: Serialize>(items: &[T], columns: &[Column<T>], empty
 }
 
 /// Writes values as a table: columns as wide as their content, the last one cut to the width of the terminal. In a pipe
-/// or file nothing is cut. A note gets a line of its own below its row and is never cut.
+/// or file nothing is cut. A note gets a line of its own below its row and is never cut. No values make no table.
 pub(crate) fn print_table<T>(items: &[T], columns: &[Column<T>], note: impl Fn(&T) -> Option<String>) {
-    let rendered: Vec<Rendered<'_>> = columns.iter().filter_map(|column| column.render(items)).collect();
-    print_columns(&rendered, items.len(), |n| items.get(n).and_then(&note));
-}
-
-/// Writes rows as a table.
-pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) {
-    let cells = |n: usize| rows.iter().map(move |row| row.get(n).cloned().unwrap_or_default());
-    let rendered: Vec<Rendered<'_>> =
-        head.iter().enumerate().map(|(n, title)| Rendered::new(title, cells(n))).collect();
-    print_columns(&rendered, rows.len(), |_| None);
-}
-
-/// A column with its cells, sanitised.
-struct Rendered<'a> {
-    title: &'a str,
-    cells: Vec<String>,
-    width: usize,
-}
-
-impl<'a> Rendered<'a> {
-    fn new(title: &'a str, cells: impl Iterator<Item = String>) -> Self {
-        let cells: Vec<String> = cells.map(|cell| sanitize(&cell)).collect();
-        let widest = cells.iter().map(|cell| cell.chars().count().min(MAX_COLUMN)).max();
-        Self { title, width: widest.unwrap_or_default().max(title.chars().count()), cells }
+    if items.is_empty() {
+        return;
     }
-}
-
-fn print_columns(columns: &[Rendered<'_>], rows: usize, note: impl Fn(usize) -> Option<String>) {
     let terminal = terminal_width();
-    let title = line(columns.iter().map(|column| (column.title, column.width)), terminal);
-    print(&if wants_colour() { format!("\x1b[1m{title}\x1b[0m") } else { title });
-    for n in 0..rows {
-        let cells = columns.iter().filter_map(|column| Some((column.cells.get(n)?.as_str(), column.width)));
-        print(&coloured(line(cells, terminal)));
-        if let Some(note) = note(n) {
+    let rendered = columns.iter().filter_map(|column| Some((column.title, column.render(items)?)));
+    let rendered: Vec<_> = rendered.map(|(title, (cells, width))| (title, cells, width)).collect();
+    let titles = line(rendered.iter().map(|(title, _, width)| (*title, *width)), terminal);
+    print(&coloured(&io::stdout(), "1", &titles));
+    for (n, item) in items.iter().enumerate() {
+        let cells = rendered.iter().filter_map(|(_, cells, width)| Some((cells.get(n)?.as_str(), *width)));
+        print(&with_coloured_dot(line(cells, terminal)));
+        if let Some(note) = note(item) {
             print(&format!("  └ {}", sanitize(&note)));
         }
     }
@@ -156,8 +130,8 @@ mod tests {
         let row = |widths: [usize; 3]| ["a", "bb [31m", "long text here"].into_iter().zip(widths);
         assert_eq!(line(row([3, 8, 4]), Some(24)), "a    bb [31m   long tex…");
         assert_eq!(line(row([3, 4, 4]), None), "a    bb [31m  long text here");
-        let column = Rendered::new("ID", ["bb\x1b[31m".to_owned()].into_iter());
-        assert_eq!((column.cells[0].as_str(), column.width), ("bb [31m", 7));
+        let column = Column::new("ID", |text: &&str| (*text).to_owned());
+        assert_eq!(column.render(&["bb\x1b[31m"]), Some((vec!["bb [31m".to_owned()], 7)));
     }
 
     #[test]

@@ -49,7 +49,9 @@ fn obs_4_config_check_reports_every_problem_of_all_files_at_once() {
             .unwrap()
             .starts_with("gantry.yaml:1: agents.a.memory has no effect")
     );
-    assert!(good.run(["config", "check"]).stdout.contains("no problems"));
+    let ran = good.run(["config", "check"]);
+    assert!(ran.stdout.contains("no problems") && ran.stdout.contains("1 warning above"), "{ran:?}");
+    assert!(ran.stderr.contains("agents.a.memory has no effect"), "{ran:?}");
 }
 
 #[test]

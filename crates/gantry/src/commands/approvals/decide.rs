@@ -1,83 +1,85 @@
-//! `gantry approvals approve`, `deny` and `cancel`.
+//! `gantry approvals approve`, `deny` and `cancel`, and waiting for a call that is held or runs.
 
 use super::format;
 use super::terminal::Input;
-use super::wait::{WaitLimit, WaitResult, wait_for_call};
-use crate::cli::{Approve, Deny};
-use crate::client::{ApiClient, ApiResponse, CommandContext, Scope};
+use crate::cli::Approve;
+use crate::client::{ApiClient, ApiResponse, CommandContext};
 use crate::commands::arguments;
+use crate::commands::reply::CallResult;
 use crate::exit::{Outcome, UsageError};
 use crate::term;
+use anyhow::Context as _;
 use gantry_core::id::ApprovalId;
 use gantry_core::{State, raw};
 use gantry_server::model::{Approval, Decision};
 use http::{Method, StatusCode};
+use std::time::Duration;
 
-/// The server's answer to a decision.
-pub(in crate::commands) enum DecisionResult {
-    Accepted(Box<Approval>),
-    /// The decision came too late, or the user may not make it.
-    Conflict(ApiResponse),
-    /// The decision cannot be carried out, for example because of its arguments. Nothing was decided.
-    Invalid(ApiResponse),
-}
-
-/// Sends a decision.
-pub(in crate::commands) async fn decide(
+/// Sends a decision. The inner error is an answer by which nothing was decided: the decision came too late, the user may
+/// not make it, or it cannot be carried out, for example because of its arguments.
+pub(super) async fn decide(
     client: &ApiClient,
     id: impl ToString,
     decision: &Decision,
-) -> anyhow::Result<DecisionResult> {
-    let path = format!("{}/decision", super::path(&id.to_string()));
+) -> anyhow::Result<Result<Approval, ApiResponse>> {
+    let path = format!("{}/decision", super::path(&id));
     let response = client.send(Method::POST, &path, serde_json::to_string(decision)?).await?;
-    Ok(match response.status {
-        status if is_conflict(status) => DecisionResult::Conflict(response),
-        StatusCode::BAD_REQUEST => DecisionResult::Invalid(response),
-        _ => DecisionResult::Accepted(response.into_result()?),
-    })
+    if is_conflict(response.status) || response.status == StatusCode::BAD_REQUEST {
+        return Ok(Err(response));
+    }
+    response.into_result().map(Ok)
 }
 
 fn is_conflict(status: StatusCode) -> bool {
     matches!(status, StatusCode::FORBIDDEN | StatusCode::CONFLICT | StatusCode::GONE)
 }
 
-pub(super) async fn approve(context: CommandContext, wanted: Approve) -> anyhow::Result<Outcome> {
-    let modified_args = wanted.args.as_deref().map(arguments::read_object).transpose()?;
+/// Fails if the approved call would run in this process and the user does not want to wait for it.
+pub(super) fn check(context: &CommandContext, wanted: &Approve) -> anyhow::Result<()> {
     if wanted.no_wait && context.running_server()?.is_none() {
         let message = "no Gantry runs on this data folder, so the call runs in this process, which has to wait for it; \
                        leave --no-wait out, or start gantry serve first";
         return Err(UsageError(message.into()).into());
     }
-    let json = context.json;
-    // Without a running server the call runs in this process, with the MCP servers of its project.
-    context
-        .with_client(Scope::All, async |client| {
-            let scope = wanted.scope();
-            let decision = Decision { approved: true, modified_args, reason: wanted.reason.clone(), scope };
-            let approval = match decide(client, &wanted.id, &decision).await? {
-                DecisionResult::Accepted(approval) => approval,
-                DecisionResult::Conflict(response) => return print_conflict(&response, json),
-                DecisionResult::Invalid(response) => return Err(response.into_error()),
-            };
-            if wanted.wait || !client.is_remote() {
-                return wait(client, &approval, json).await;
-            }
-            print_decided(&approval, json)
-        })
-        .await
+    Ok(())
+}
+
+pub(super) async fn approve(client: &ApiClient, wanted: Approve) -> anyhow::Result<Outcome> {
+    let modified_args = wanted.args.as_deref().map(arguments::read).transpose()?;
+    if modified_args.as_ref().is_some_and(|arguments| !arguments.get().starts_with('{')) {
+        return Err(UsageError("--args takes an object, such as '{\"path\": \"copy.txt\"}'".into()).into());
+    }
+    let (scope, waits) = (wanted.scope(), wanted.wait || !client.is_remote());
+    let decision = Decision { approved: true, modified_args, reason: wanted.reason, scope };
+    match decide(client, &wanted.id, &decision).await? {
+        Ok(approval) if waits => wait(client, &approval).await,
+        decided => print_result(client, decided),
+    }
+}
+
+pub(super) async fn deny(client: &ApiClient, id: &str, reason: Option<String>) -> anyhow::Result<Outcome> {
+    let decision = Decision { reason, ..Decision::default() };
+    print_result(client, decide(client, id, &decision).await?)
+}
+
+pub(super) async fn cancel(client: &ApiClient, id: &str) -> anyhow::Result<Outcome> {
+    let path = format!("{}/cancel", super::path(id));
+    let response = client.send(Method::POST, &path, String::new()).await?;
+    if is_conflict(response.status) {
+        return print_result(client, Err(response));
+    }
+    print_result(client, Ok(response.into_result()?))
 }
 
 /// Waits until an approved call has ended, and prints its result.
-async fn wait(client: &ApiClient, approval: &Approval, json: bool) -> anyhow::Result<Outcome> {
+async fn wait(client: &ApiClient, approval: &Approval) -> anyhow::Result<Outcome> {
     if approval.state == State::ScheduledForExecution && !client.is_remote() {
         term::eprint("No Gantry runs on this data folder. The call runs if gantry serve runs at that time.");
-        return print_decided(approval, json);
+        return Ok(print_decided(client, approval));
     }
-    let mut input = Input::new()?;
     term::eprint(&format!("{}. Ctrl-C stops waiting.", summary(approval)));
-    let limit = WaitLimit { deadline: None, while_pending: false };
-    let result = match wait_for_call(client, approval, limit, &mut input).await? {
-        WaitResult::Ended(result) => result,
+    let result = match wait_for_call(client, approval, false, &mut Input::new()?).await? {
+        WaitResult::Over(result) => result,
         WaitResult::NeedsApproval => {
             let again = super::pending_request(client, approval).await?;
             let id = again.map_or_else(|| "a new request".to_owned(), |again| again.id.to_string());
@@ -87,18 +89,18 @@ async fn wait(client: &ApiClient, approval: &Approval, json: bool) -> anyhow::Re
             ));
             return Ok(Outcome::Failure);
         }
-        WaitResult::TimedOut | WaitResult::Interrupted => {
+        WaitResult::Stopped => {
             print_still_running(client, approval.id);
             return Ok(Outcome::Failure);
         }
     };
-    if json {
+    if client.json {
         let approval = serde_json::to_string(&super::get(client, approval.id).await?)?;
         term::print(&term::pretty_json(&raw::with(&approval, "reply", result.text.trim())));
-        return Ok(result.outcome());
+        return Ok(Outcome::of(result.ok));
     }
-    if result.reply.ok {
-        let (tool, ms) = (term::sanitize(&approval.tool), result.reply.latency_ms);
+    if result.ok {
+        let (tool, ms) = (term::sanitize(&approval.tool), result.latency_ms);
         term::eprint(&format!("done: {tool} succeeded after {ms} ms"));
     }
     Ok(result.print(false))
@@ -110,42 +112,30 @@ pub(in crate::commands) fn print_still_running(client: &ApiClient, id: ApprovalI
     term::eprint(&format!("{still}; gantry approvals show {id} shows its state."));
 }
 
-pub(super) async fn deny(context: CommandContext, wanted: Deny) -> anyhow::Result<Outcome> {
-    let json = context.json;
-    context
-        .with_client(Scope::LedgerOnly, async |client| {
-            let decision = Decision { reason: wanted.reason, ..Decision::default() };
-            match decide(client, &wanted.id, &decision).await? {
-                DecisionResult::Accepted(approval) => print_decided(&approval, json),
-                DecisionResult::Conflict(response) => print_conflict(&response, json),
-                DecisionResult::Invalid(response) => Err(response.into_error()),
+fn print_result(client: &ApiClient, decided: Result<Approval, ApiResponse>) -> anyhow::Result<Outcome> {
+    match decided {
+        Ok(approval) => Ok(print_decided(client, &approval)),
+        Err(response) if response.status == StatusCode::BAD_REQUEST => Err(response.into_error()),
+        Err(response) => {
+            if client.json {
+                term::print(&term::pretty_json(&response.text));
             }
-        })
-        .await
-}
-
-pub(super) async fn cancel(context: CommandContext, id: &str) -> anyhow::Result<Outcome> {
-    let json = context.json;
-    context
-        .with_client(Scope::LedgerOnly, async |client| {
-            let path = format!("{}/cancel", super::path(id));
-            let response = client.send(Method::POST, &path, String::new()).await?;
-            if is_conflict(response.status) {
-                return print_conflict(&response, json);
-            }
-            print_decided(&response.into_result()?, json)
-        })
-        .await
+            print_refused(&response)?;
+            Ok(Outcome::Failure)
+        }
+    }
 }
 
 /// Prints a request that was just decided.
-fn print_decided(approval: &Approval, json: bool) -> anyhow::Result<Outcome> {
-    if json {
-        term::print_json(approval);
-    } else {
-        term::print(&summary(approval));
-    }
-    Ok(Outcome::Success)
+fn print_decided(client: &ApiClient, approval: &Approval) -> Outcome {
+    term::print_value(approval, client.json, |approval| vec![summary(approval)]);
+    Outcome::Success
+}
+
+/// Prints why a decision was not accepted.
+pub(super) fn print_refused(response: &ApiResponse) -> anyhow::Result<()> {
+    term::eprint(&format!("error: {}", term::sanitize(&response.error_message()?)));
+    Ok(())
 }
 
 /// What a decision came to, on one line.
@@ -164,11 +154,56 @@ fn summary(approval: &Approval) -> String {
     term::sanitize(&text)
 }
 
-/// Prints why a decision was not accepted.
-pub(in crate::commands) fn print_conflict(response: &ApiResponse, json: bool) -> anyhow::Result<Outcome> {
-    if json {
-        term::print(&term::pretty_json(&response.text));
+/// Seconds that one request waits at the server for a change. That a call needs another approval is none, so they are few.
+pub(super) const POLL_SECONDS: u64 = 2;
+
+/// The pause between two requests, in case the server answers at once.
+pub(super) const POLL_PAUSE: Duration = Duration::from_millis(250);
+
+/// Why waiting ended.
+pub(in crate::commands) enum WaitResult {
+    Over(Box<CallResult>),
+    /// The call needs an approval again.
+    NeedsApproval,
+    /// The user pressed Ctrl-C, or the caller's limit was reached.
+    Stopped,
+}
+
+/// Waits until the call of a request is over; with `while_pending` also while it needs an approval, for another user to
+/// decide.
+pub(in crate::commands) async fn wait_for_call(
+    client: &ApiClient,
+    approval: &Approval,
+    while_pending: bool,
+    input: &mut Input,
+) -> anyhow::Result<WaitResult> {
+    // What to do when the connection to the server is lost.
+    let cut_off = || {
+        format!(
+            "the connection was lost while waiting for the call. When Gantry runs again, `gantry approvals show {id}` \
+             shows the state of the call; look at it before you repeat the call",
+            id = approval.id
+        )
+    };
+    loop {
+        let path = format!("/api/v1/calls/{}?wait={POLL_SECONDS}", approval.call_id);
+        let response = tokio::select! {
+            response = client.send(Method::GET, &path, String::new()) => response.with_context(cut_off)?,
+            () = input.interrupted() => {
+                // The terminal has echoed ^C on this line.
+                term::eprint("");
+                return Ok(WaitResult::Stopped);
+            }
+        };
+        if !response.status.is_success() {
+            return Err(response.into_error());
+        }
+        let result = CallResult::from_record(&response.text)?;
+        match result.state {
+            Some(State::PendingApproval) if !while_pending => return Ok(WaitResult::NeedsApproval),
+            Some(state) if !state.is_over() => {}
+            _ => return Ok(WaitResult::Over(Box::new(result))),
+        }
+        tokio::time::sleep(POLL_PAUSE).await;
     }
-    term::eprint(&format!("error: {}", term::sanitize(&response.error_message()?)));
-    Ok(Outcome::Failure)
 }

@@ -7,6 +7,7 @@ use gantry_core::approval::Approvers;
 use gantry_runtime::clock::now_us;
 use gantry_server::model::{Approval, Scope, Timestamp};
 use serde_json::value::RawValue;
+use std::sync::Arc;
 
 /// The name of the local user in rules: the command line acts as the person who can read the data folder.
 const LOCAL_USER: &str = "person";
@@ -96,19 +97,14 @@ pub(super) fn requester(approval: &Approval) -> String {
     approval.agent_path.join(" > ")
 }
 
-/// Who may approve the request.
-pub(in crate::commands) fn approvers(approval: &Approval) -> Approvers<'_> {
-    Approvers::by(approval.approvers.iter().map(|names| names.iter().map(|name| &**name)))
+/// Who may approve a request, by the lists of its rules.
+pub(in crate::commands) fn approvers(lists: &[Vec<Arc<str>>]) -> Approvers<'_> {
+    Approvers::by(lists.iter().map(|names| names.iter().map(|name| &**name)))
 }
 
 /// Whether an approval by the local user counts.
 pub(in crate::commands) fn may_local_user_approve(approval: &Approval) -> bool {
-    approvers(approval).includes(LOCAL_USER)
-}
-
-/// Whether rules ask for an approval. A call without such rules only waits for its scheduled time.
-pub(super) fn needs_approval(approval: &Approval) -> bool {
-    !approval.rules.is_empty()
+    approvers(&approval.approvers).includes(LOCAL_USER)
 }
 
 /// The arguments indented, exactly as they were written.

@@ -1,14 +1,15 @@
-//! `gantry approvals` and `gantry approvals show`.
+//! `gantry approvals`, `gantry approvals show`, `grants` and `revoke`.
 
 use super::{WAITING, format};
 use crate::cli::ListApprovals;
-use crate::client::{CommandContext, Scope};
+use crate::client::{ApiClient, encoded};
 use crate::config::MAIN_PROJECT;
 use crate::exit::Outcome;
 use crate::term::{self, Column};
 use gantry_core::State;
 use gantry_core::approval::Approvers;
-use gantry_server::model::{Approval, Timestamp};
+use gantry_server::model::{Approval, Grant, List, Revoked, Timestamp};
+use http::Method;
 
 const COLUMNS: &[Column<Approval>] = &[
     Column::new("ID", |approval| approval.id.to_string()),
@@ -21,50 +22,60 @@ const COLUMNS: &[Column<Approval>] = &[
     Column::new("WHY", |approval| approval.reason.to_string()),
 ];
 
-pub(super) async fn list(context: CommandContext, filter: &ListApprovals) -> anyhow::Result<Outcome> {
+/// How many grants are listed.
+const GRANT_LIMIT: &str = "1000";
+
+const GRANT_COLUMNS: &[Column<Grant>] = &[
+    Column::new("ID", |grant| grant.id.to_string()),
+    Column::unless("PROJECT", &[MAIN_PROJECT], |grant| grant.project.to_string()),
+    Column::new("TOOL", |grant| grant.tool.to_string()),
+    Column::new("SERVER", |grant| grant.provider.to_string()),
+    Column::new("WHO", |grant| match grant.agent_path.as_slice() {
+        [] => grant.principal.to_string(),
+        path => path.join(" > "),
+    }),
+    Column::new("HOLDS", |grant| match &grant.session {
+        None => "always".to_owned(),
+        Some(session) => format!("for {session}"),
+    }),
+    Column::new("BY", |grant| grant.granted_by.to_string()),
+    Column::new("SINCE (UTC)", |grant| term::timestamp(grant.created_at)),
+    Column::unless("REVOKED (UTC)", &[""], |grant| grant.revoked_at.map(term::timestamp).unwrap_or_default()),
+];
+
+pub(super) async fn list(client: &ApiClient, filter: &ListApprovals) -> anyhow::Result<Outcome> {
     let state = filter.state.as_deref().map(format::parse_state).transpose()?;
-    let states = match state {
-        None if !filter.all => WAITING.map(Some).to_vec(),
-        state => vec![state],
+    let (states, empty) = match state {
+        None if !filter.all => {
+            (WAITING.map(Some).to_vec(), "No calls wait for an approval or for their scheduled time.")
+        }
+        state => (vec![state], "No requests match."),
     };
-    let empty = match (state, filter.all) {
-        (None, false) => "No calls wait for an approval or for their scheduled time.",
-        _ => "No requests match.",
-    };
-    let json = context.json;
-    context
-        .with_client(Scope::LedgerOnly, async |client| {
-            let (mut approvals, mut has_more) = (Vec::new(), false);
-            for state in states {
-                let page = super::page(client, state, filter.project.name(), filter.limit).await?;
-                approvals.extend(page.items);
-                has_more |= page.next.is_some();
-            }
-            let limit = usize::try_from(filter.limit).unwrap_or(usize::MAX);
-            has_more |= approvals.len() > limit;
-            approvals.truncate(limit);
-            term::print_list(&approvals, COLUMNS, empty, json);
-            if has_more && !json {
-                term::eprint("There are more; use --limit, --project or --state.");
-            }
-            Ok(Outcome::Success)
-        })
-        .await
+    let (mut approvals, mut has_more) = (Vec::new(), false);
+    for state in states {
+        let page = super::page(client, state, filter.project.name(), filter.limit).await?;
+        approvals.extend(page.items);
+        has_more |= page.next.is_some();
+    }
+    let limit = usize::try_from(filter.limit).unwrap_or(usize::MAX);
+    has_more |= approvals.len() > limit;
+    approvals.truncate(limit);
+    term::print_list(&approvals, COLUMNS, empty, client.json);
+    if has_more && !client.json {
+        term::eprint("There are more; use --limit, --project or --state.");
+    }
+    Ok(Outcome::Success)
 }
 
-pub(super) async fn show(context: CommandContext, id: &str) -> anyhow::Result<Outcome> {
-    let json = context.json;
-    let approval =
-        context.with_client(Scope::LedgerOnly, async |client| super::get(client, id).await).await?;
-    if json {
+pub(super) async fn show(client: &ApiClient, id: &str) -> anyhow::Result<Outcome> {
+    let approval = super::get(client, id).await?;
+    if client.json {
         term::print_json(&approval);
         return Ok(Outcome::Success);
     }
     let id = approval.id;
     term::print(&format!("{id} is {}", format::state(approval.state)));
-    for (label, text) in details(&approval).into_iter().filter(|(_, text)| !text.is_empty()) {
-        term::print(&term::sanitize(&format!("  {label:12} {text}")));
-    }
+    term::fields(12, details(&approval)).for_each(|line| term::print(&term::sanitize(&line)));
     print_arguments("arguments", &format::arguments(approval.arguments.as_deref()));
     let modified = approval.decision.as_ref().and_then(|decision| decision.modified_args.as_deref());
     if modified.is_some() {
@@ -88,9 +99,9 @@ fn print_arguments(title: &str, arguments: &str) {
 /// The fields of a request besides its arguments; empty ones are not shown.
 fn details(approval: &Approval) -> Vec<(&'static str, String)> {
     let caller = &approval.caller;
-    let needs_approval = format::needs_approval(approval);
-    let approvers = match format::approvers(approval) {
-        // A call that only waits for its scheduled time needs no approver.
+    // A call without such rules only waits for its scheduled time.
+    let needs_approval = !approval.rules.is_empty();
+    let approvers = match format::approvers(&approval.approvers) {
         _ if !needs_approval => String::new(),
         none @ Approvers::None(_) => none.refusal(),
         approvers @ (Approvers::Any | Approvers::OneOf(_)) => approvers.to_string(),
@@ -123,4 +134,27 @@ fn details(approval: &Approval) -> Vec<(&'static str, String)> {
         ("message", approval.message.as_deref().unwrap_or_default().to_owned()),
         ("replaces", approval.supersedes.map(|id| id.to_string()).unwrap_or_default()),
     ]
+}
+
+pub(super) async fn grants(client: &ApiClient, all: bool, project: Option<&str>) -> anyhow::Result<Outcome> {
+    let query = [("revoked", all.then_some("true")), ("project", project), ("limit", Some(GRANT_LIMIT))];
+    let grants: List<Grant> = client.get("/api/v1/grants", &query).await?;
+    let empty = "There are no grants: every call that needs an approval is asked about.";
+    term::print_list(&grants.items, GRANT_COLUMNS, empty, client.json);
+    if grants.next.is_some() && !client.json {
+        term::eprint(&format!("There are more than these {GRANT_LIMIT}; use --project."));
+    }
+    Ok(Outcome::Success)
+}
+
+pub(super) async fn revoke(client: &ApiClient, id: &str) -> anyhow::Result<Outcome> {
+    let path = format!("/api/v1/grants/{}", encoded(id));
+    let revoked: Revoked = client.act(Method::DELETE, &path).await?;
+    let id = &revoked.id;
+    let text = match revoked.held {
+        true => format!("revoked {id}: such calls need an approval again"),
+        false => format!("{id} was revoked before"),
+    };
+    term::print_value(&revoked, client.json, |_| vec![text]);
+    Ok(Outcome::Success)
 }

@@ -1,29 +1,31 @@
-//! The prompt: shows one request on the terminal and asks for a decision.
+//! The prompt: shows one request on the terminal, asks for a decision and sends it.
 
-use super::editor;
+use super::decide::{POLL_PAUSE, POLL_SECONDS, decide, print_refused};
 use super::format;
-use super::terminal::{Input, Typed};
-use super::wait::{LONG_POLL_SECONDS, POLL_PAUSE};
+use super::terminal::{self, Input, Typed};
 use crate::client::ApiClient;
 use crate::commands::arguments;
 use crate::term;
 use gantry_core::State;
 use gantry_core::approval::Approvers;
 use gantry_server::model::{Approval, Decision, Scope};
+use http::StatusCode;
 use serde_json::value::RawValue;
 
 /// How much of long arguments a prompt shows: lines, and characters of each line.
 const SHOWN_LINES: usize = 40;
 const SHOWN_CHARACTERS: usize = 2000;
 
-/// Why a prompt ended.
-pub(in crate::commands) enum PromptResult {
+/// How a prompt ended.
+pub(in crate::commands) enum Answer {
     /// The user decided.
-    Decided(Decision),
-    /// The user skipped the request.
-    Skipped,
+    Decided(Box<Approval>),
     /// The request was decided elsewhere or has expired.
     Over(Box<Approval>),
+    /// The user decided, too late or without the right to; that was printed.
+    Refused(StatusCode),
+    /// The user skipped the request.
+    Skipped,
     /// The user pressed Ctrl-C.
     Interrupted,
 }
@@ -51,13 +53,38 @@ fn choices(without: &[Option<&str>], skip: Choice) -> Vec<Choice> {
     all.into_iter().filter(|(letter, _)| !without.contains(&Some(letter))).collect()
 }
 
-/// Shows a request and asks until the user has decided or the request is over.
-pub(in crate::commands) async fn prompt(
+/// Asks about a request until it is decided, over or skipped.
+pub(in crate::commands) async fn ask(
     client: &ApiClient,
     approval: &Approval,
     input: &mut Input,
     skip: Choice,
-) -> anyhow::Result<PromptResult> {
+) -> anyhow::Result<Answer> {
+    loop {
+        let decision = match prompt(client, approval, input, skip).await? {
+            Ok(decision) => decision,
+            Err(ended) => return Ok(ended),
+        };
+        match decide(client, approval.id, &decision).await? {
+            Ok(approval) => return Ok(Answer::Decided(Box::new(approval))),
+            Err(response) => {
+                print_refused(&response)?;
+                // A bad request decided nothing, so the user is asked again.
+                if response.status != StatusCode::BAD_REQUEST {
+                    return Ok(Answer::Refused(response.status));
+                }
+            }
+        }
+    }
+}
+
+/// Shows a request and reads the decision about it; an `Err` if the prompt ends without one.
+async fn prompt(
+    client: &ApiClient,
+    approval: &Approval,
+    input: &mut Input,
+    skip: Choice,
+) -> anyhow::Result<Result<Decision, Answer>> {
     let mut edited: Option<Box<RawValue>> = None;
     let mut is_cut = show(approval, None, false);
     loop {
@@ -66,18 +93,18 @@ pub(in crate::commands) async fn prompt(
         let (letters, labels): (Vec<_>, Vec<_>) = choices(&without, skip).into_iter().unzip();
         input.flush()?;
         term::prompt(&format!("{}?", labels.join(", ")));
-        let line = match answer(client, approval, input).await? {
+        let line = match read_line(client, approval, input).await? {
             Ok(line) => line.to_lowercase(),
-            Err(ended) => return Ok(ended),
+            Err(ended) => return Ok(Err(ended)),
         };
-        let approve = |scope| Decision { approved: true, scope, modified_args: edited.clone(), reason: None };
-        match line.as_str() {
+        let scope = match line.as_str() {
             letter if !letters.contains(&letter) => {
                 term::eprint(&format!("Type one of {} and Enter.", letters.join(", ")));
+                continue;
             }
-            "a" => return Ok(PromptResult::Decided(approve(Scope::Once))),
-            "s" => return Ok(PromptResult::Decided(approve(Scope::Session))),
-            "w" => return Ok(PromptResult::Decided(approve(Scope::Always))),
+            "a" => Scope::Once,
+            "s" => Scope::Session,
+            "w" => Scope::Always,
             "e" => {
                 match edit(approval, edited.as_deref()).await {
                     Ok(arguments) => edited = arguments,
@@ -87,36 +114,39 @@ pub(in crate::commands) async fn prompt(
                     }
                 }
                 is_cut = show(approval, edited.as_deref(), false);
+                continue;
             }
-            "f" => is_cut = show(approval, edited.as_deref(), true),
+            "f" => {
+                is_cut = show(approval, edited.as_deref(), true);
+                continue;
+            }
             "d" => {
                 term::prompt("Why? The caller reads it; Enter for no reason:");
-                return Ok(match answer(client, approval, input).await? {
-                    Ok(reason) => PromptResult::Decided(Decision {
-                        reason: Some(reason).filter(|reason| !reason.is_empty()),
-                        ..Decision::default()
-                    }),
-                    Err(ended) => ended,
-                });
+                let deny = |reason: String| Decision {
+                    reason: Some(reason).filter(|reason| !reason.is_empty()),
+                    ..Decision::default()
+                };
+                return Ok(read_line(client, approval, input).await?.map(deny));
             }
-            _ => return Ok(PromptResult::Skipped),
-        }
+            _ => return Ok(Err(Answer::Skipped)),
+        };
+        return Ok(Ok(Decision { approved: true, scope, modified_args: edited, reason: None }));
     }
 }
 
 /// The line that the user types; an `Err` if the prompt ends first.
-async fn answer(
+async fn read_line(
     client: &ApiClient,
     approval: &Approval,
     input: &mut Input,
-) -> anyhow::Result<Result<String, PromptResult>> {
+) -> anyhow::Result<Result<String, Answer>> {
     let ended = tokio::select! {
         biased;
-        over = until_over(client, approval) => PromptResult::Over(Box::new(over?)),
+        over = until_over(client, approval) => Answer::Over(Box::new(over?)),
         typed = input.next() => match typed? {
             Typed::Line(line) => return Ok(Ok(line)),
-            Typed::End => PromptResult::Skipped,
-            Typed::Interrupt => PromptResult::Interrupted,
+            Typed::End => Answer::Skipped,
+            Typed::Interrupt => Answer::Interrupted,
         },
     };
     // The cursor stands behind the question.
@@ -126,10 +156,10 @@ async fn answer(
 
 /// Returns when a request needs no decision any more.
 async fn until_over(client: &ApiClient, approval: &Approval) -> anyhow::Result<Approval> {
-    let path = format!("{}?wait={LONG_POLL_SECONDS}", super::path(&approval.id.to_string()));
+    let (path, wait) = (super::path(&approval.id), POLL_SECONDS.to_string());
     loop {
         tokio::time::sleep(POLL_PAUSE).await;
-        let now: Approval = client.get(&path).await?;
+        let now: Approval = client.get(&path, &[("wait", Some(&wait))]).await?;
         if now.state != State::PendingApproval {
             return Ok(now);
         }
@@ -140,7 +170,7 @@ async fn until_over(client: &ApiClient, approval: &Approval) -> anyhow::Result<A
 async fn edit(approval: &Approval, edited: Option<&RawValue>) -> anyhow::Result<Option<Box<RawValue>>> {
     let original = format::arguments(approval.arguments.as_deref());
     let draft = edited.map_or_else(|| original.clone(), |arguments| format::arguments(Some(arguments)));
-    let arguments = arguments::parse_object(&editor::edit(draft).await?)?;
+    let arguments = arguments::parse(&terminal::edit(draft).await?)?;
     Ok((term::pretty_json(arguments.get()) != original).then_some(arguments))
 }
 
@@ -148,21 +178,16 @@ async fn edit(approval: &Approval, edited: Option<&RawValue>) -> anyhow::Result<
 fn show(approval: &Approval, edited: Option<&RawValue>, whole: bool) -> bool {
     term::eprint("");
     term::eprint(&term::bold(&format!("{} needs an approval", term::sanitize(&approval.tool))));
-    for (label, text) in details(approval) {
-        if !text.is_empty() {
-            term::eprint(&format!("  {label:10} {}", term::sanitize(&text)));
-        }
-    }
-    term::eprint(&match edited {
-        None => format!("  arguments  {} bytes", approval.arguments_bytes),
-        Some(_) => "  arguments  edited".to_owned(),
-    });
+    let size = match edited {
+        None => format!("{} bytes", approval.arguments_bytes),
+        Some(_) => "edited".to_owned(),
+    };
+    let fields = details(approval).into_iter().chain([("arguments", size)]);
+    term::fields(10, fields).for_each(|line| term::eprint(&term::sanitize(&line)));
     let arguments = format::arguments(edited.or(approval.arguments.as_deref()));
-    let is_cut = !whole && is_long(&arguments);
-    let (lines, characters) = if is_cut { (SHOWN_LINES, SHOWN_CHARACTERS) } else { (usize::MAX, usize::MAX) };
-    for line in term::truncate_lines(&arguments, lines, characters) {
-        term::eprint(&format!("    {line}"));
-    }
+    let shown = if whole { arguments.clone() } else { shortened(&arguments) };
+    shown.lines().for_each(|line| term::eprint(&format!("    {line}")));
+    let is_cut = shown != arguments;
     if edited.is_some() {
         term::eprint("  These are your arguments; the call runs with them if you approve.");
     } else if is_cut {
@@ -172,15 +197,13 @@ fn show(approval: &Approval, edited: Option<&RawValue>, whole: bool) -> bool {
     is_cut
 }
 
-/// Whether arguments are too long to be shown whole unless the user asks for it.
-fn is_long(arguments: &str) -> bool {
-    arguments.lines().count() > SHOWN_LINES
-        || arguments.lines().any(|line| line.chars().count() > SHOWN_CHARACTERS)
+/// The part of long arguments that is shown unless the user asks for more.
+fn shortened(arguments: &str) -> String {
+    term::truncate_lines(arguments, SHOWN_LINES, SHOWN_CHARACTERS)
 }
 
 fn details(approval: &Approval) -> [(&'static str, String); 6] {
-    let caller = &approval.caller;
-    let approvers = match format::approvers(approval) {
+    let approvers = match format::approvers(&approval.approvers) {
         Approvers::Any => ("approver", String::new()),
         approvers @ Approvers::OneOf(_) => ("approver", approvers.to_string()),
         none @ Approvers::None(_) => ("but", none.refusal()),
@@ -188,7 +211,7 @@ fn details(approval: &Approval) -> [(&'static str, String); 6] {
     [
         ("why", approval.reason.to_string()),
         ("agent", approval.agent_path.join(" > ")),
-        ("caller", format!("{} by {}", caller.principal, caller.door)),
+        ("caller", format!("{} by {}", approval.caller.principal, approval.caller.door)),
         ("effect", approval.effect.to_string()),
         approvers,
         ("request", format!("{}, {}", approval.id, format::due(approval))),
@@ -213,7 +236,9 @@ mod tests {
 
     #[test]
     fn arguments_are_long_by_their_lines_or_by_one_of_them() {
-        assert!(!is_long(&"x\n".repeat(SHOWN_LINES)) && is_long(&"x\n".repeat(SHOWN_LINES + 1)));
-        assert!(!is_long(&"x".repeat(SHOWN_CHARACTERS)) && is_long(&"x".repeat(SHOWN_CHARACTERS + 1)));
+        let is_long = |text: String| shortened(&text) != text;
+        let lines = |n| vec!["x"; n].join("\n");
+        assert!(!is_long(lines(SHOWN_LINES)) && is_long(lines(SHOWN_LINES + 1)));
+        assert!(!is_long("x".repeat(SHOWN_CHARACTERS)) && is_long("x".repeat(SHOWN_CHARACTERS + 1)));
     }
 }

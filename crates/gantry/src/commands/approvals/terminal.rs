@@ -1,9 +1,13 @@
-//! Reads lines from the terminal while other tasks run, and receives Ctrl-C.
+//! The terminal of a prompt: reads lines while other tasks run, receives Ctrl-C, and opens the user's own editor.
 
 use anyhow::Context as _;
-use std::io;
+use std::fs;
+use std::io::{self, Write as _};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinHandle;
+
+/// The editor where neither VISUAL nor EDITOR is set.
+const DEFAULT_EDITOR: &str = "vi";
 
 /// The input of a terminal. Reads one line at a time and only when asked to, so that an editor can use the terminal in
 /// between. While it exists, Ctrl-C does not end the process.
@@ -49,7 +53,7 @@ impl Input {
     }
 
     /// Returns at the next Ctrl-C, or at once if one came since the last [`Input::flush`].
-    pub(in crate::commands) async fn interrupted(&mut self) {
+    pub(super) async fn interrupted(&mut self) {
         self.interrupts.recv().await;
     }
 }
@@ -61,4 +65,31 @@ fn interrupts() -> anyhow::Result<Signal> {
 fn read_line() -> io::Result<Option<String>> {
     let mut line = String::new();
     Ok((io::stdin().read_line(&mut line)? > 0).then(|| line.trim().to_owned()))
+}
+
+/// Opens the text in the user's editor and returns it as the user saved it.
+pub(super) async fn edit(text: String) -> anyhow::Result<String> {
+    tokio::task::spawn_blocking(move || edit_blocking(&text)).await?
+}
+
+fn edit_blocking(text: &str) -> anyhow::Result<String> {
+    // Only its owner can read a temporary file.
+    let mut draft = tempfile::Builder::new()
+        .prefix("gantry-arguments-")
+        .suffix(".json")
+        .tempfile()
+        .context("cannot create a temporary file")?;
+    draft.write_all(text.as_bytes()).context("cannot write the arguments")?;
+    let chosen = ["VISUAL", "EDITOR"].iter().filter_map(std::env::var_os).find(|value| !value.is_empty());
+    let editor = chosen.unwrap_or_else(|| DEFAULT_EDITOR.into());
+    // The variable may contain options, which the shell splits.
+    let mut command = editor.clone();
+    command.push(" \"$@\"");
+    #[expect(clippy::disallowed_methods, reason = "it is the user's own editor, on the user's own terminal")]
+    let status = std::process::Command::new("sh").arg("-c").arg(command).arg("sh").arg(draft.path()).status();
+    let shown = editor.display();
+    let status = status.with_context(|| format!("cannot start the editor {shown}; set EDITOR to another"))?;
+    anyhow::ensure!(status.success(), "the editor {shown} ended with {status}; set EDITOR to another");
+    // Editors may replace the file, so it is read by its path.
+    fs::read_to_string(draft.path()).context("cannot read the edited arguments")
 }

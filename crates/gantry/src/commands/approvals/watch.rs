@@ -1,47 +1,33 @@
 //! `gantry approvals watch`: prints requests and their changes; on a terminal, asks about each request.
 
-use super::decide::{DecisionResult, decide, print_conflict};
-use super::prompt::{self, PromptResult, prompt};
+use super::prompt::{self, Answer};
 use super::terminal::{Input, Typed};
 use super::{WAITING, format};
-use crate::client::{ApiClient, CommandContext, Scope, query};
+use crate::client::ApiClient;
 use crate::exit::Outcome;
 use crate::term;
 use gantry_core::State;
 use gantry_core::id::ApprovalId;
-use gantry_server::model::{Approval, List};
+use gantry_server::model::Approval;
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
-/// How often waiting requests are read again.
+/// How often the requests are read again.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
-
-/// Seconds that the server waits for a request while there is none. It does not report calls that wait for their
-/// scheduled time; they are seen after this time.
-const LONG_POLL_SECONDS: &str = "5";
 
 /// How many requests of each state are watched.
 const MAX_REQUESTS: u32 = 1000;
 
-pub(super) async fn run(context: CommandContext, project: Option<&str>) -> anyhow::Result<Outcome> {
-    let json = context.json;
-    let asks = !json && term::is_interactive();
-    // A call that is approved here may have to run in this process, with the MCP servers of its project.
-    let scope = if asks { Scope::All } else { Scope::LedgerOnly };
-    context
-        .with_client(scope, async |client| {
-            let (states, unasked) = (HashMap::new(), VecDeque::new());
-            let mut watch = Watch { client, project, json, states, unasked, input: Input::new()? };
-            watch.run(asks).await?;
-            Ok(Outcome::Success)
-        })
-        .await
+pub(super) async fn run(client: &ApiClient, project: Option<&str>, asks: bool) -> anyhow::Result<Outcome> {
+    let (states, unasked) = (HashMap::new(), VecDeque::new());
+    let mut watch = Watch { client, project, states, unasked, input: Input::new()? };
+    watch.run(asks).await?;
+    Ok(Outcome::Success)
 }
 
 struct Watch<'a> {
     client: &'a ApiClient,
     project: Option<&'a str>,
-    json: bool,
     /// The last printed state of each request that is not over.
     states: HashMap<ApprovalId, State>,
     /// The requests that the user has not been asked about.
@@ -52,27 +38,23 @@ struct Watch<'a> {
 impl Watch<'_> {
     async fn run(&mut self, asks: bool) -> anyhow::Result<()> {
         self.refresh().await?;
-        if self.states.is_empty() && !self.json {
+        if self.states.is_empty() && !self.client.json {
             term::eprint("No calls wait now. Ctrl-C ends.");
         }
-        loop {
+        // A reader of standard output that has closed it ends the watch too.
+        while term::stdout_error().is_none() {
             while asks && let Some(id) = self.unasked.pop_front() {
                 if !self.ask(id).await? {
                     return Ok(());
                 }
                 self.refresh().await?;
             }
-            let is_idle = self.states.is_empty();
             tokio::select! {
-                changed = next_refresh(self.client, self.project, is_idle) => changed?,
+                () = tokio::time::sleep(POLL_INTERVAL) => self.refresh().await?,
                 () = self.input.interrupted() => return Ok(()),
             }
-            self.refresh().await?;
-            // The reader of standard output has closed it.
-            if term::stdout_error().is_some() {
-                return Ok(());
-            }
         }
+        Ok(())
     }
 
     /// Reads the waiting requests and prints what has changed.
@@ -103,7 +85,7 @@ impl Watch<'_> {
         if approval.state == State::PendingApproval {
             self.unasked.push_back(approval.id);
         }
-        if self.json {
+        if self.client.json {
             term::print(&approval.to_json());
         } else {
             term::print(&line(approval));
@@ -116,43 +98,19 @@ impl Watch<'_> {
         if approval.state != State::PendingApproval {
             return Ok(true);
         }
-        loop {
-            match prompt(self.client, &approval, &mut self.input, prompt::SKIP).await? {
-                PromptResult::Decided(decision) => match decide(self.client, id, &decision).await? {
-                    DecisionResult::Accepted(approval) => {
-                        self.note(&approval);
-                        return Ok(true);
-                    }
-                    DecisionResult::Conflict(response) => {
-                        print_conflict(&response, false)?;
-                        return Ok(true);
-                    }
-                    // Nothing was decided, so the user is asked again.
-                    DecisionResult::Invalid(response) => drop(print_conflict(&response, false)?),
-                },
-                PromptResult::Skipped => return Ok(true),
-                PromptResult::Interrupted => return Ok(false),
-                PromptResult::Over(approval) => {
-                    self.note(&approval);
-                    // What the user types now was for this request; it must not decide the next one.
-                    term::prompt("It needs no decision any more. Press Enter to go on.");
-                    return Ok(matches!(self.input.next().await?, Typed::Line(_)));
-                }
+        match prompt::ask(self.client, &approval, &mut self.input, prompt::SKIP).await? {
+            Answer::Decided(approval) => self.note(&approval),
+            Answer::Refused(_) | Answer::Skipped => {}
+            Answer::Interrupted => return Ok(false),
+            Answer::Over(approval) => {
+                self.note(&approval);
+                // What the user types now was for this request; it must not decide the next one.
+                term::prompt("It needs no decision any more. Press Enter to go on.");
+                return Ok(matches!(self.input.next().await?, Typed::Line(_)));
             }
         }
+        Ok(true)
     }
-}
-
-/// Returns when the requests should be read again.
-async fn next_refresh(client: &ApiClient, project: Option<&str>, is_idle: bool) -> anyhow::Result<()> {
-    if !is_idle {
-        tokio::time::sleep(POLL_INTERVAL).await;
-        return Ok(());
-    }
-    let state = Some(State::PendingApproval.as_str());
-    let wait = ("wait", Some(LONG_POLL_SECONDS));
-    let query = query(&[("state", state), ("project", project), ("limit", Some("1")), wait]);
-    client.get::<List<Approval>>(&format!("/api/v1/approvals{query}")).await.map(drop)
 }
 
 /// The state of a request on one line.

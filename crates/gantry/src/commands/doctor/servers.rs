@@ -1,7 +1,7 @@
 //! The checks of `gantry doctor` on MCP servers and APIs: why one or its tools are missing, and what to do.
 
-use super::{Check, Severity, error};
-use crate::client::{ApiClient, query};
+use super::{Check, Severity};
+use crate::client::ApiClient;
 use crate::commands::typed;
 use crate::config::MAIN_PROJECT;
 use crate::term::{self, plural, thousands};
@@ -9,25 +9,6 @@ use gantry_rest::provider_id;
 use gantry_runtime::clock;
 use gantry_server::model::{HealthStatus, Import, Replica, Server};
 use serde::Serialize;
-
-/// One check for each server of a project. Returns their ids.
-pub(super) async fn check(client: &ApiClient, project: &str, checks: &mut Vec<Check>) -> Vec<String> {
-    match list(client, project).await {
-        Ok(servers) => {
-            checks.extend(servers.iter().map(|server| check_one(server, client.is_remote())));
-            servers.iter().map(|server| server.id.to_string()).collect()
-        }
-        Err(reason) => {
-            checks.push(error("mcp server", format!("{reason:#}")));
-            Vec::new()
-        }
-    }
-}
-
-/// The servers of a project.
-pub(super) async fn list(client: &ApiClient, project: &str) -> anyhow::Result<Vec<Server>> {
-    client.list(&format!("/api/v1/servers{}", query(&[("project", Some(project))]))).await
-}
 
 /// The server of this id that a caller uses. While an agent is active, a server can run for that agent and for the
 /// other callers.
@@ -39,11 +20,12 @@ pub(super) fn find<'a>(servers: &'a [Server], id: &str, agent: Option<&str>) -> 
     named.min_by_key(|server| (!is_for(server), &server.agent))
 }
 
-fn check_one(server: &Server, is_remote: bool) -> Check {
+pub(super) fn check(server: &Server, is_remote: bool) -> Check {
+    let line = summary_line(server);
     let mut found = match server.health {
-        HealthStatus::Off => format!("{}: {}", summary_line(server), server.kind),
+        HealthStatus::Off => format!("{line}: {}", server.kind),
         HealthStatus::Green | HealthStatus::Yellow | HealthStatus::Red => {
-            format!("{}, {}, {}", summary_line(server), server.kind, capabilities(server))
+            format!("{line}, {}, {}", server.kind, capabilities(server))
         }
     };
     if server.health != HealthStatus::Green {
@@ -51,9 +33,7 @@ fn check_one(server: &Server, is_remote: bool) -> Check {
             found.push_str(&format!("; {text}"));
         }
     }
-    for warning in warnings(server) {
-        found.push_str(&format!("\n{warning}"));
-    }
+    warnings(server).iter().for_each(|warning| found.push_str(&format!("\n{warning}")));
     let subject = if server.kind == "openapi" { "openapi" } else { "mcp server" };
     Check { subject, severity: severity(server), found }
 }
@@ -68,25 +48,21 @@ struct Report<'a> {
 }
 
 /// Prints everything about one server.
-pub(super) fn explain(client: &ApiClient, server: &Server, json: bool) -> Severity {
+pub(super) fn explain(client: &ApiClient, server: &Server) -> Severity {
     let severity = severity(server);
-    let next_step = next_step(server, client.is_remote());
-    let advice: Vec<String> = warnings(server).into_iter().chain(next_step).collect();
-    if json {
-        term::print_json(&Report { server, severity, advice });
-        return severity;
-    }
-    let since = term::timestamp(server.since);
-    let mut lines = vec![format!("its type is {}", server.kind)];
-    lines.push(match (&server.era, &server.import) {
-        (None, None) => "its tools are not known: it never started".to_owned(),
-        _ => format!("it has {}", capabilities(server)),
+    let advice = warnings(server).into_iter().chain(next_step(server, client.is_remote())).collect();
+    term::print_value(&Report { server, severity, advice }, client.json, |report| {
+        let mut lines = vec![format!("its type is {}", server.kind)];
+        lines.push(match (&server.era, &server.import) {
+            (None, None) => "its tools are not known: it never started".to_owned(),
+            _ => format!("it has {}", capabilities(server)),
+        });
+        lines.extend(server.last_error.as_ref().map(|error| format!("last error: {error}")));
+        lines.extend(server.replicas.iter().map(replica));
+        let title = format!("{} since {} UTC", summary_line(server), term::timestamp(server.since));
+        let details = lines.iter().chain(&report.advice).map(|line| format!("  - {line}"));
+        std::iter::once(title).chain(details).collect()
     });
-    lines.extend(server.last_error.as_ref().map(|error| format!("last error: {error}")));
-    lines.extend(server.replicas.iter().map(replica));
-    lines.extend(advice);
-    term::print(&term::sanitize(&format!("{} since {since} UTC", summary_line(server))));
-    lines.iter().for_each(|line| term::print(&format!("  - {}", term::sanitize(line))));
     severity
 }
 

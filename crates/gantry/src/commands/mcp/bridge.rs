@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 const ANSWER_QUEUE: usize = 64;
 
 /// Forwards lines until the client closes standard input and every answer is written.
-pub(super) async fn run(server: LocalServer, project: &str, agent: Option<&str>) -> anyhow::Result<()> {
+pub(super) async fn run(server: &LocalServer, project: &str, agent: Option<&str>) -> anyhow::Result<()> {
     let mut path = format!("/ws/{}", encoded(project));
     if let Some(agent) = agent {
         path.push_str(&format!("/agents/{}", encoded(agent)));

@@ -1,13 +1,13 @@
 //! The document to inspect: an entry of `openapiSpecs`, a file or an address, with the options of the command line.
 
 use crate::cli::Inspect;
-use crate::config::{Api, Project, is_api_id};
+use crate::config::{Project, is_api_id};
 use crate::exit::UsageError;
 use crate::term;
-use gantry_egress::{Url, display_url};
+use gantry_egress::display_url;
 use gantry_rest::{ApiOptions, SpecPlace};
 use gantry_upstream::options::DisabledReason;
-use std::collections::BTreeMap;
+use serde_json::json;
 use std::ffi::OsStr;
 use std::path::Path;
 
@@ -30,15 +30,18 @@ pub(super) struct SpecSource {
 impl SpecSource {
     pub(super) fn of(args: &Inspect, project: &Project) -> anyhow::Result<Self> {
         let entry = project.apis.get(&args.spec);
+        let unusable = entry.and_then(|api| match api.off.as_ref()? {
+            DisabledReason::Unusable(reason) => Some(reason.as_str()),
+            DisabledReason::Disabled => None,
+        });
         let mut options = match entry {
-            Some(api) => {
-                let missing =
-                    || UsageError(format!("the entry {} is switched off: {}", args.spec, reason(api)));
-                api.options.clone().ok_or_else(missing)?
-            }
+            Some(api) => api.options.clone().ok_or_else(|| {
+                let reason = unusable.unwrap_or("a variable is not set");
+                UsageError(format!("the entry {} is switched off: {reason}", args.spec))
+            })?,
             None => without_entry(&args.spec, project)?,
         };
-        if let Some(DisabledReason::Unusable(reason)) = entry.and_then(|api| api.off.as_ref()) {
+        if let Some(reason) = unusable {
             term::eprint(&format!("The entry {} is switched off: {reason}", args.spec));
         }
         // The command line replaces what the entry chooses, and leaves out what the entry leaves out.
@@ -68,52 +71,28 @@ impl SpecSource {
     }
 }
 
-/// Why an entry cannot be used.
-fn reason(api: &Api) -> &str {
-    match &api.off {
-        Some(DisabledReason::Unusable(reason)) => reason,
-        Some(DisabledReason::Disabled) | None => "a variable is not set",
-    }
-}
-
-/// A document that no entry names, with no options.
+/// A document that no entry names, as an entry with nothing but this document would be read.
 fn without_entry(typed: &str, project: &Project) -> anyhow::Result<ApiOptions> {
-    let spec = match Url::parse(typed).ok().filter(|_| typed.contains("://")) {
-        Some(url) if !url.username().is_empty() || url.password().is_some() => {
-            return Err(UsageError("the address of a document has no user and no password".to_owned()).into());
-        }
-        Some(url) if ["http", "https"].contains(&url.scheme()) => SpecPlace::Url(url),
-        Some(_) => {
-            return Err(
-                UsageError("the address of a document begins with http:// or https://".to_owned()).into()
-            );
-        }
-        None => SpecPlace::File(std::path::absolute(typed)?),
+    let refused = || {
+        UsageError(
+            "the document is a file, or an http:// or https:// address without user and password".into(),
+        )
     };
-    if let SpecPlace::File(file) = &spec
-        && !file.is_file()
-    {
-        let entries: Vec<&str> = project.apis.keys().map(String::as_str).collect();
-        let entries = match entries.as_slice() {
-            [] => "openapiSpecs has no entries".to_owned(),
-            entries => format!("the entries of openapiSpecs are {}", entries.join(", ")),
-        };
-        let message = format!("there is no file {}, and {entries}", term::shell_word(typed));
-        return Err(UsageError(message).into());
+    let options: Option<ApiOptions> = serde_json::from_value(json!({ "spec": typed })).ok();
+    let mut options = options.ok_or_else(refused)?;
+    if let SpecPlace::File(file) = &mut options.spec {
+        *file = std::path::absolute(&*file)?;
+        if !file.is_file() {
+            let entries = match project.apis.keys().map(String::as_str).collect::<Vec<_>>().join(", ") {
+                none if none.is_empty() => "openapiSpecs has no entries".to_owned(),
+                entries => format!("the entries of openapiSpecs are {entries}"),
+            };
+            let message = format!("there is no file {}, and {entries}", term::shell_word(typed));
+            return Err(UsageError(message).into());
+        }
     }
-    Ok(ApiOptions {
-        id: default_id(&spec),
-        spec,
-        base_url: None,
-        server_variables: BTreeMap::new(),
-        headers: Vec::new(),
-        auth: BTreeMap::new(),
-        include_methods: Vec::new(),
-        tag_filter: Vec::new(),
-        include: None,
-        exclude: Vec::new(),
-        effects: Vec::new(),
-    })
+    options.id = default_id(&options.spec);
+    Ok(options)
 }
 
 /// An id for an API: the first part of its document's name that says something, else of the folder's or host's name.

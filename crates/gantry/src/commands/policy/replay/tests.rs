@@ -43,7 +43,7 @@ fn a_record_says_what_the_policies_made_of_the_call() {
         "no policy refused it"
     );
     assert_eq!(refused("INVALID_ARGUMENTS", "x"), None);
-    let mut evaluator = PolicyEvaluator::new(BTreeMap::new());
+    let evaluator = PolicyEvaluator::new(BTreeMap::new());
     assert!(evaluator.tool(&record(&json!({ "kind": "", "effect": "" }))).is_none());
     assert!(evaluator.tool(&record(&json!({}))).is_some_and(|tool| &*tool.name == "db__drop"));
 }

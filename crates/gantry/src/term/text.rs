@@ -1,10 +1,31 @@
-//! Numbers, times and names as people read and type them.
+//! Texts, numbers, times and names as people read and type them. Text from outside is made safe to show: no control sequence
+//! in it reaches the terminal.
 
-use super::sanitize;
+use gantry_core::invisible;
+
+/// The text on one line, with a space for every control or invisible character.
+pub(crate) fn sanitize(cell: &str) -> String {
+    cell.chars().map(|c| if invisible::is_invisible(c) { ' ' } else { c }).collect()
+}
+
+/// The text with its lines and tabs, and a space for every other control character. Joiners of letters and emoji stay.
+pub(crate) fn sanitize_lines(text: &str) -> String {
+    let kept = |c: char| if invisible::is_control(c) && c != '\t' { ' ' } else { c };
+    text.lines().map(|line| line.chars().map(kept).collect::<String>()).collect::<Vec<_>>().join("\n")
+}
 
 /// A time of the API (RFC 3339, UTC) to the second: `2026-11-15 09:00:00`.
 pub(crate) fn timestamp(rfc3339: impl ToString + Copy) -> String {
     rfc3339.to_string().chars().take(19).collect::<String>().replace('T', " ")
+}
+
+/// The lines of fields that have a value, each behind its label.
+pub(crate) fn fields<'a>(
+    width: usize,
+    fields: impl IntoIterator<Item = (&'a str, String)>,
+) -> impl Iterator<Item = String> {
+    let given = fields.into_iter().filter(|(_, value)| !value.is_empty());
+    given.map(move |(label, value)| format!("  {label:width$} {value}"))
 }
 
 /// A name quoted for a shell where it needs quotes.
@@ -57,5 +78,16 @@ mod tests {
         {
             assert_eq!(shell_word(name), typed);
         }
+    }
+
+    #[test]
+    fn texts_keep_their_lines_and_lose_control_characters() {
+        assert_eq!(sanitize_lines("a\tb\x1b[2J\nc\u{9b}1m\u{202e}d\r\n"), "a\tb [2J\nc 1m d");
+        assert_eq!(sanitize_lines("👩\u{200d}🚀"), "👩\u{200d}🚀");
+    }
+
+    #[test]
+    fn two_names_that_differ_look_different_in_a_table() {
+        assert_eq!(sanitize("read\u{200b}_file\u{feff}"), "read _file ");
     }
 }
