@@ -83,9 +83,7 @@ async fn check_all(context: CommandContext, only: Option<&str>, checks: &mut Vec
     let selected = || config.all().filter(|(name, _)| only.is_none_or(|only| only == *name));
     checks.extend(rest::other_warnings(&context.loaded).map(|text| warning("configuration", text.clone())));
     checks.extend(
-        selected().map(|(name, it)| {
-            ok("workspace", with_project(name, &it.places.workspace.display().to_string()))
-        }),
+        selected().map(|(name, it)| ok("workspace", with_project(name, &it.workspace.display().to_string()))),
     );
     checks.push(sandbox());
     checks.push(ok("data folder", context.data_dir.path().display().to_string()));

@@ -8,9 +8,9 @@ use gantry_upstream::options::DisabledReason;
 /// The warnings of the configuration, without those about services that [`check`] reports.
 pub(super) fn other_warnings(loaded: &Loaded) -> impl Iterator<Item = &String> {
     let disabled = loaded.config.all().flat_map(|(_, project)| disabled(project));
-    let reasons: Vec<&str> = disabled
+    let reasons: Vec<String> = disabled
         .filter_map(|(_, _, off)| match off {
-            DisabledReason::Unusable(reason) => Some(reason.as_str()),
+            DisabledReason::Unusable(reason) => Some(reason),
             DisabledReason::Disabled => None,
         })
         .collect();
@@ -19,7 +19,7 @@ pub(super) fn other_warnings(loaded: &Loaded) -> impl Iterator<Item = &String> {
 
 /// The checks of a project.
 pub(super) fn check(name: &str, project: &Project) -> Vec<Check> {
-    let enabled = project.rest_tools.values().filter(|tool| tool.off.is_none()).count();
+    let enabled = project.rest_tools.values().filter(|tool| tool.off().is_none()).count();
     let enabled =
         (enabled > 0).then(|| ok("rest tool", with_project(name, &format!("{enabled} configured"))));
     let disabled = disabled(project).map(|(subject, id, off)| match off {
@@ -35,8 +35,8 @@ pub(super) fn check(name: &str, project: &Project) -> Vec<Check> {
 }
 
 /// The inline tools and APIs that are switched off.
-fn disabled(project: &Project) -> impl Iterator<Item = (&'static str, &str, &DisabledReason)> {
-    let tools = project.rest_tools.iter().map(|(id, tool)| ("rest tool", id, &tool.off));
-    let apis = project.apis.iter().map(|(id, api)| ("openapi", id, &api.off));
-    tools.chain(apis).filter_map(|(subject, id, off)| Some((subject, id.as_str(), off.as_ref()?)))
+fn disabled(project: &Project) -> impl Iterator<Item = (&'static str, &str, DisabledReason)> {
+    let tools = project.rest_tools.iter().map(|(id, tool)| ("rest tool", &**id, tool.off()));
+    let apis = project.apis.iter().map(|(id, api)| ("openapi", &**id, api.off()));
+    tools.chain(apis).filter_map(|(subject, id, off)| Some((subject, id, off?)))
 }

@@ -29,7 +29,7 @@ pub(super) struct SpecSource {
 
 impl SpecSource {
     pub(super) fn of(args: &Inspect, project: &Project) -> anyhow::Result<Self> {
-        let entry = project.apis.get(&args.spec);
+        let entry = project.apis.get(args.spec.as_str());
         let mut options = match entry {
             Some(api) => {
                 let missing =
@@ -38,7 +38,7 @@ impl SpecSource {
             }
             None => without_entry(&args.spec, project)?,
         };
-        if let Some(DisabledReason::Unusable(reason)) = entry.and_then(|api| api.off.as_ref()) {
+        if let Some(DisabledReason::Unusable(reason)) = entry.and_then(Api::off) {
             term::eprint(&format!("The entry {} is switched off: {reason}", args.spec));
         }
         // The command line replaces what the entry chooses, and leaves out what the entry leaves out.
@@ -69,10 +69,10 @@ impl SpecSource {
 }
 
 /// Why an entry cannot be used.
-fn reason(api: &Api) -> &str {
-    match &api.off {
+fn reason(api: &Api) -> String {
+    match api.off() {
         Some(DisabledReason::Unusable(reason)) => reason,
-        Some(DisabledReason::Disabled) | None => "a variable is not set",
+        Some(DisabledReason::Disabled) | None => "a variable is not set".to_owned(),
     }
 }
 
@@ -93,7 +93,7 @@ fn without_entry(typed: &str, project: &Project) -> anyhow::Result<ApiOptions> {
     if let SpecPlace::File(file) = &spec
         && !file.is_file()
     {
-        let entries: Vec<&str> = project.apis.keys().map(String::as_str).collect();
+        let entries: Vec<&str> = project.apis.keys().map(|id| &**id).collect();
         let entries = match entries.as_slice() {
             [] => "openapiSpecs has no entries".to_owned(),
             entries => format!("the entries of openapiSpecs are {}", entries.join(", ")),

@@ -4,6 +4,7 @@
 
 use crate::config::document::{Entry, Format, Node, Syntax, Value, quoted};
 use gantry_core::options::ToolKey;
+use gantry_core::yaml::Place;
 
 /// The line that begins and ends front matter.
 const FENCE: &str = "---";
@@ -42,7 +43,7 @@ pub(in crate::config) fn read(text: &str, is_provider: IsProvider<'_>) -> Result
     }
     if !is_closed {
         let message = "the front matter that begins here does not end; end it with a line ---".to_owned();
-        return Err(Syntax { line: 1, column: 1, message });
+        return Err(Syntax { place: Place { line: 1, column: 1 }, message });
     }
     let body: String = lines.collect();
     let mut root = parse(&yaml)?;
@@ -65,7 +66,9 @@ fn parse(yaml: &str) -> Result<Node, Syntax> {
         };
         let again: String = yaml.split_inclusive('\n').enumerate().map(quote).collect();
         // If the description was the first obstacle, then the mistake is the next one.
-        Format::Yaml.parse(&again).map_err(|second| if quoted == Some(first.line) { second } else { first })
+        Format::Yaml
+            .parse(&again)
+            .map_err(|second| if quoted == Some(first.place.line) { second } else { first })
     })
 }
 
@@ -82,7 +85,7 @@ fn apply_editor_spelling(root: &mut Node, is_provider: IsProvider<'_>) -> Vec<(u
     for Entry { node, .. } in entries.iter_mut().filter(|entry| entry.key == "tools") {
         if let Value::Text(text) = &node.value {
             let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
-            let item = |name: &str| Node { value: Value::text(name), line: node.line };
+            let item = |name: &str| Node { value: Value::Text(name.to_owned()), place: node.place };
             node.value = Value::List(names.map(item).collect());
         }
         if let Value::List(items) = &mut node.value {
@@ -91,7 +94,7 @@ fn apply_editor_spelling(root: &mut Node, is_provider: IsProvider<'_>) -> Vec<(u
                 if let Some(text) = unusable {
                     let text = quoted(text);
                     warnings.push((
-                        item.line,
+                        item.place.line,
                         format!("tools: {text} names no tool of Gantry's; it is left out"),
                     ));
                 }
@@ -115,7 +118,7 @@ fn normalize_tool_names(node: &mut Node, is_provider: IsProvider<'_>) {
         Value::Map(entries) => {
             entries.iter_mut().for_each(|entry| normalize_tool_names(&mut entry.node, is_provider))
         }
-        Value::Null | Value::Flag(_) | Value::Number(_) => {}
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 
