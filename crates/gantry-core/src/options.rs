@@ -130,7 +130,8 @@ impl<K: JsonSchema, V: JsonSchema> JsonSchema for Pairs<K, V> {
 }
 
 /// A list with at least one item.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema)]
+#[schemars(inline, extend("minItems" = 1))]
 pub struct OneOrMore<T>(pub Vec<T>);
 
 impl<T: Into<U>, U> From<OneOrMore<T>> for Vec<U> {
@@ -148,21 +149,6 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for OneOrMore<T> {
             ));
         }
         Ok(Self(items))
-    }
-}
-
-impl<T: JsonSchema> JsonSchema for OneOrMore<T> {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "OneOrMore".into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let item = generator.subschema_for::<T>();
-        json_schema!({ "type": "array", "items": item, "minItems": 1 })
     }
 }
 

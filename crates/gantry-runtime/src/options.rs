@@ -267,8 +267,9 @@ impl Default for ProviderOptions {
 }
 
 /// The queue of a single tool, or none.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct QueueChoice(pub Option<Arc<str>>);
+#[derive(Debug, Clone, Default, PartialEq, Eq, JsonSchema)]
+#[schemars(inline, extend("type" = ["string", "null", "boolean"], "title" = "the name of a queue, or null"))]
+pub struct QueueChoice(#[schemars(with = "String")] pub Option<Arc<str>>);
 
 impl<'de> Deserialize<'de> for QueueChoice {
     fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
@@ -293,20 +294,6 @@ impl<'de> Deserialize<'de> for QueueChoice {
             }
         }
         input.deserialize_any(Choice)
-    }
-}
-
-impl JsonSchema for QueueChoice {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "QueueChoice".into()
-    }
-
-    fn json_schema(_generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "type": ["string", "null", "boolean"], "title": "the name of a queue, or null" })
     }
 }
 

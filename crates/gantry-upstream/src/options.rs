@@ -180,26 +180,13 @@ pub enum HealthKind {
 }
 
 /// A value that is not read.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, JsonSchema)]
+#[schemars(inline, extend("type" = "string", "deprecated" = true))]
 pub struct UnusedPath;
 
 impl<'de> Deserialize<'de> for UnusedPath {
     fn deserialize<D: serde::Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
         serde::de::IgnoredAny::deserialize(input).map(|_| Self)
-    }
-}
-
-impl JsonSchema for UnusedPath {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "UnusedPath".into()
-    }
-
-    fn json_schema(_generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "type": "string", "deprecated": true })
     }
 }
 

@@ -32,9 +32,6 @@ pub(super) struct AgentFile {
     agent: Agent,
     /// What people are shown. The agent's name is that of the folder.
     name: Option<Title>,
-    /// The schema of another program.
-    #[serde(rename = "$schema")]
-    schema: Option<String>,
     region: Ignored,
     ui: Ignored,
     icon: Ignored,
@@ -59,7 +56,7 @@ pub(super) struct FrontMatter {
 /// What makes front matter an agent's.
 const AGENT_KEYS: [&str; 3] = ["name", "description", "tools"];
 /// The keys of front matter that are read.
-const FRONT_MATTER_KEYS: [&str; 5] = ["name", "description", "tools", "model", "$schema"];
+const FRONT_MATTER_KEYS: [&str; 4] = ["name", "description", "tools", "model"];
 
 const AGENT: KeyPath<'static> = KeyPath::Root("this agent");
 const TOOL: KeyPath<'static> = KeyPath::Root("this tool");
@@ -156,6 +153,10 @@ fn define(
     });
     let root = root.map_err(|problem| findings.problems.push(problem)).ok()??;
     let mut document = Document::new(shown.clone(), root);
+    if let Value::Map(entries) = &mut document.root.value {
+        // The schema of another program.
+        entries.retain(|entry| entry.key != "$schema");
+    }
     // What people write about in a text for a model may look like a variable and is none.
     let variables = Some(variables).filter(|_| *kind != FileKind::AgentMarkdown);
     let mut context = Context::new(shown.clone(), variables);
@@ -223,7 +224,7 @@ fn remove_editor_keys(root: &mut Node, context: &Context<'_>) {
     entries.retain(|entry| {
         let key = entry.key.to_lowercase();
         if FRONT_MATTER_KEYS.contains(&entry.key.as_str()) {
-            return entry.key != "$schema";
+            return true;
         }
         if suggest::nearest(&key, ["tools"]).is_some() {
             let advice = "did you mean \"tools\"?";
@@ -244,9 +245,6 @@ fn remove_editor_keys(root: &mut Node, context: &Context<'_>) {
 
 fn tool(document: &mut Document, id: &str, context: &Context<'_>) -> Option<Defined> {
     context.report_duplicates(document);
-    if let Value::Map(entries) = &mut document.root.value {
-        entries.retain(|entry| entry.key != "$schema");
-    }
     if is_own_name(id) {
         let advice = "rename its folder; Gantry's own tools are set up under \"tools\" in the configuration";
         context.report(1, format!("{} is a name of Gantry's own; {advice}", quoted(id)));
