@@ -86,7 +86,7 @@ pub enum ClientRequestError {
     #[error("the client does not support {0}")]
     Unsupported(String),
     /// The client is gone, or the request has none.
-    #[error("nobody is there to answer")]
+    #[error("no client is there to answer")]
     Gone,
     /// The client took too long.
     #[error("the client did not answer in time")]

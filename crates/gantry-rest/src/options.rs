@@ -35,14 +35,15 @@ pub struct RestOptions {
     pub apis: Vec<ApiOptions>,
 }
 
-/// A tool that is one HTTP request. Address, headers and body may hold secrets, so `Debug` shows little.
+// Address, headers and body may hold secrets, so `Debug` shows little.
+/// A tool that is one HTTP request.
 #[derive(Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename = "RestTool", rename_all = "camelCase", deny_unknown_fields)]
 pub struct Inline {
     /// The key of the entry, which the reader of the file fills in.
     #[serde(skip)]
     pub name: String,
-    /// What it does and when to use it, for a model.
+    /// The description for models: what the tool does and when to use it.
     #[serde(deserialize_with = "read_as::<NotEmpty, _, _>")]
     #[schemars(with = "NotEmpty")]
     pub description: String,
@@ -51,15 +52,15 @@ pub struct Inline {
     #[serde(default, deserialize_with = "request_method")]
     #[schemars(with = "String", extend("default" = "GET"))]
     pub method: Method,
-    /// Where it is sent. `${parameters.city}` in the path or in the query is the argument `city`, encoded.
+    /// The address of the request. `${parameters.city}` in the path or in the query is the argument `city`, encoded.
     #[serde(deserialize_with = "read_as::<UrlText, _, _>")]
     #[schemars(with = "UrlText")]
     pub url: String,
-    /// Added to the query; `${parameters.x}` as in `url`.
+    /// Pairs that are added to the query; `${parameters.x}` as in `url`.
     #[serde(default, deserialize_with = "read_map::<QueryName, PlainValue, _, _, _, _>")]
     #[schemars(with = "Pairs<String, PlainValue>")]
     pub query: Vec<(String, String)>,
-    /// Sent with the request; `${parameters.x}` is the argument `x`.
+    /// Headers of the request; `${parameters.x}` is the argument `x`.
     #[serde(default, deserialize_with = "read_map::<HeaderName, HeaderValue, _, _, _, _>")]
     #[schemars(with = "Pairs<String, HeaderValue>")]
     pub headers: Vec<(String, String)>,
@@ -71,7 +72,7 @@ pub struct Inline {
     #[serde(default = "no_arguments", deserialize_with = "read_as::<Verbatim, _, _>")]
     #[schemars(with = "Map<String, Value>", extend("default" = null))]
     pub parameters_schema: Value,
-    /// What a call may change, where the method says something else.
+    /// What a call may change, if that differs from what the method says.
     pub effect: Option<Effect>,
     /// How an answer that comes in pieces is read. Without it, an answer is read whole.
     pub streaming: Option<Streaming>,
@@ -150,19 +151,19 @@ pub struct Streaming {
     /// What the pieces are: `ndjson` is a JSON value in each line, `sse` are server-sent events, `json-stream` is a JSON
     /// object in each line with pieces of one answer.
     pub mode: StreamMode,
-    /// Of `json-stream`: what a line begins with before its JSON.
+    /// For `json-stream`: the text before the JSON of a line.
     pub line_prefix: Option<String>,
-    /// Of `json-stream`: the field that says what an object is; `type` by default.
+    /// For `json-stream`: the field that says the kind of an object; `type` by default.
     pub discriminator_field: Option<String>,
-    /// Of `json-stream`: what it says in the last object; `done` by default.
+    /// For `json-stream`: the kind of the last object; `done` by default.
     pub done_value: Option<String>,
-    /// Of `json-stream`: the field of the last object with the whole answer; `answer` by default.
+    /// For `json-stream`: the field of the last object that has the whole answer; `answer` by default.
     pub answer_field: Option<String>,
-    /// Of `json-stream`: what it says in an object with a piece of the answer; `token` by default.
+    /// For `json-stream`: the kind of an object with a piece of the answer; `token` by default.
     pub token_value: Option<String>,
-    /// Of `json-stream`: the field of that object with the piece; `content` by default.
+    /// For `json-stream`: the field of such an object that has the piece; `content` by default.
     pub token_field: Option<String>,
-    /// How long pieces are waited for in all. Without `requestTimeoutMs`, a call may take 10 seconds longer.
+    /// How long Gantry reads pieces, in total. Without `requestTimeoutMs`, a call may take 10 seconds longer.
     #[serde(
         rename = "timeoutMs",
         default = "Streaming::default_timeout",
@@ -170,7 +171,7 @@ pub struct Streaming {
     )]
     #[schemars(with = "StreamTime")]
     pub timeout: Duration,
-    /// How many bytes are read.
+    /// How many bytes Gantry reads at most.
     #[serde(default = "Streaming::default_max_bytes", deserialize_with = "read_as::<StreamBytes, _, _>")]
     #[schemars(with = "StreamBytes")]
     pub max_bytes: usize,
@@ -217,7 +218,8 @@ pub enum StreamMode {
     Sse,
 }
 
-/// An API that an OpenAPI document describes. Addresses and headers may hold secrets, so `Debug` shows little.
+// Addresses and headers may hold secrets, so `Debug` shows little.
+/// An API that an OpenAPI document describes.
 #[derive(Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename = "Api", rename_all = "camelCase", deny_unknown_fields)]
 pub struct ApiOptions {
@@ -237,7 +239,7 @@ pub struct ApiOptions {
     #[serde(default, deserialize_with = "read_map::<QueryName, PlainValue, _, _, _, _>")]
     #[schemars(with = "BTreeMap<String, PlainValue>")]
     pub server_variables: BTreeMap<String, String>,
-    /// Sent with every request.
+    /// Headers that are sent with every request.
     #[serde(default, deserialize_with = "read_map::<HeaderName, HeaderValue, _, _, _, _>")]
     #[schemars(with = "Pairs<String, HeaderValue>")]
     pub headers: Vec<(String, String)>,
@@ -258,11 +260,12 @@ pub struct ApiOptions {
     #[serde(default, deserialize_with = "operations_or_all")]
     #[schemars(with = "Vec<OperationText>")]
     pub include: Option<Vec<Pattern>>,
-    /// None of these operations, also where `include` names them; as `include`.
+    /// None of these operations, even if `include` names them; written as in `include`.
     #[serde(default, deserialize_with = "operations")]
     #[schemars(with = "Vec<OperationText>")]
     pub exclude: Vec<Pattern>,
-    /// What operations may change, where their method says something else; as `include`. The first one that fits holds.
+    /// What operations may change, if that differs from what their method says; keys as in `include`. The first key
+    /// that fits counts.
     #[serde(default, deserialize_with = "read_map::<Operation, Effect, _, _, _, _>")]
     #[schemars(with = "Pairs<OperationText, Effect>")]
     pub effects: Vec<(Pattern, Effect)>,
@@ -342,13 +345,14 @@ impl From<DocumentText> for SpecPlace {
     }
 }
 
-/// What an API is shown, of one kind: `apiKey`; `token`; `username` and `password`; or `clientId` and `clientSecret`.
+/// A credential for the API, of one kind: `apiKey`; `token`; `username` and `password`; or `clientId` and
+/// `clientSecret`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename = "Credential", rename_all = "camelCase", deny_unknown_fields)]
 struct CredentialKeys {
     /// For `apiKey`: the key.
     api_key: Option<CredentialText>,
-    /// For `http` bearer, `openIdConnect` and `oauth2`: a token that is there already.
+    /// For `http` bearer, `openIdConnect` and `oauth2`: a token that you have already.
     token: Option<Key>,
     /// For `http` basic, with `password`.
     username: Option<CredentialText>,
@@ -358,9 +362,9 @@ struct CredentialKeys {
     client_id: Option<CredentialText>,
     /// The secret.
     client_secret: Option<CredentialText>,
-    /// Where tokens are requested with them; the address in the document by default.
+    /// The address that gives tokens for them; the address in the document by default.
     token_url: Option<WebUrl>,
-    /// What they are requested for; what the operation needs by default.
+    /// The scopes of these tokens; those that the operation needs by default.
     scopes: Option<Vec<Key>>,
 }
 
@@ -442,7 +446,7 @@ pub enum Credential {
         client_secret: Secret,
         /// Where tokens are requested; the address in the document by default.
         token_url: Option<Url>,
-        /// What they are requested for; what the operation needs by default.
+        /// The scopes of these tokens; those that the operation needs by default.
         scopes: Option<Vec<String>>,
     },
 }

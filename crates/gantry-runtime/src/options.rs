@@ -90,7 +90,7 @@ impl Options {
     }
 }
 
-/// Limits for every call that nothing more specific decides.
+/// Limits for every call, unless something more specific sets them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct Limits {
@@ -153,7 +153,7 @@ pub struct ApprovalOptions {
     pub hold: Millis<300_000, DAY>,
     /// How many calls of one caller may wait at once; more are refused.
     pub max_pending: Limit<1000, 100_000>,
-    /// Where requests and decisions are announced, signed with a secret and repeated until they are taken.
+    /// Where Gantry sends requests and decisions, signed with a secret and repeated until the receiver accepts them.
     pub webhook: Option<Webhook>,
 }
 
@@ -181,7 +181,7 @@ impl Default for ApprovalOptions {
     }
 }
 
-/// Where requests and decisions are announced.
+/// The receiver of requests and decisions.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Webhook {
@@ -193,7 +193,8 @@ pub struct Webhook {
     #[serde(deserialize_with = "read_as::<SigningSecret, _, _>")]
     #[schemars(with = "SigningSecret")]
     pub secret: Secret,
-    /// Private addresses that it may be at. Others are not connected to, also where the name resolves to one.
+    /// Private addresses that the receiver may have. Gantry connects to no other private address, even if the
+    /// receiver's name resolves to one.
     #[serde(default, deserialize_with = "read_list::<IpRange, _, _>")]
     #[schemars(with = "Vec<IpRange>")]
     pub allow_private: Vec<IpNet>,
@@ -205,14 +206,14 @@ pub struct Webhook {
 pub struct AgentOptions {
     /// What the agent is for.
     pub description: Option<String>,
-    /// The tools it may use: names, globs, `*` for all, `@namespace/tool`; `[]` is none. Or a group, which says more. All
-    /// tools unless given.
+    /// The tools it may use: names, globs, `*` for all, `@namespace/tool`; `[]` is none. Or a group with more keys.
+    /// All tools unless given.
     #[serde(rename = "tools", deserialize_with = "read_as::<AgentTools, _, _>")]
     #[schemars(with = "AgentTools")]
     pub selection: Selection,
-    /// The model that it is written for. This version keeps it and runs no model.
+    /// The model that it is written for. This version stores it and runs no model.
     pub model: Option<String>,
-    /// Its system prompt. This version keeps it and runs no model.
+    /// Its system prompt. This version stores it and runs no model.
     pub prompt: Option<String>,
 }
 
@@ -236,13 +237,13 @@ pub struct ProviderOptions {
     pub denied: Vec<Pattern>,
     /// The queue that calls of these tools go through; none unless given.
     pub queue: Option<Arc<str>>,
-    /// How long, in milliseconds, a successful result of a tool that says it only reads answers the same call again. 0 is
-    /// off. `toolsCache` is for single tools.
+    /// How long, in milliseconds, the successful result of a call also answers equal calls. It applies to tools that
+    /// say that they only read; for other tools, use `toolsCache`. 0 is off.
     pub cache: Millis<0, { 30 * DAY }>,
     /// How long one of these tools may run; `defaults.toolTimeout` unless given.
     #[serde(rename = "requestTimeoutMs")]
     pub timeout: Millis<0, DAY>,
-    /// `cache` for single tools, of which it is said so that they may also write.
+    /// `cache` for single tools, also for those that can change something.
     pub tools_cache: BTreeMap<ToolKey, Millis<0, { 30 * DAY }>>,
     /// `queue` for single tools; null (in TOML: false) is no queue.
     pub tools_queue: BTreeMap<ToolKey, QueueChoice>,

@@ -6,10 +6,10 @@ use std::path::Path;
 
 const INTRODUCTION: &str = "# Troubleshooting the configuration
 
-Generated from the program by `cargo xtask reference`: the messages are the program's own.
+Generated from the program by `cargo xtask reference`. Each section shows a mistake, the program's message, and what to do.
 
-`gantry config check` reports every problem of all files at once and ends with exit code 2; `gantry config show` says which
-value applies and where it comes from. An editor that knows [the schema](configuration.md#editors) shows most of these while
+`gantry config check` reports the problems of all files and ends with exit code 2. `gantry config show` says which
+value applies and where it comes from. An editor that uses [the schema](configuration.md#completion-in-editors) shows most of these mistakes while
 you type.
 ";
 
@@ -18,37 +18,37 @@ const MISTAKES: [(&str, &str, &str); 15] = [
     (
         "An unknown key",
         "mcpServers:\n  github: { comand: npx }\n",
-        "Correct the key. The nearest one is suggested; where none is near, all are listed. [The reference](reference/config.md) describes each.",
+        "Correct the key. The message suggests the nearest known key, or lists all known keys. [The reference](reference/config.md) describes each key.",
     ),
     (
         "A value of the wrong type",
         "defaults: { toolTimeout: 30s }\n",
-        "Times are whole numbers of milliseconds: `toolTimeout: 30000`.",
+        "Write times as whole numbers of milliseconds: `toolTimeout: 30000`.",
     ),
     (
         "A text where a list is needed",
         "tools: { workspace: { toolsAllowed: read_file } }\n",
-        "Write `[read_file]`. A key without a value is no list either; `[]` is the empty one.",
+        "Write `[read_file]`. For an empty list, write `[]`: a key without a value is not a list.",
     ),
     (
-        "A pattern that is none",
+        "A tool name with a space",
         "tools: { workspace: { toolsDenied: [\"delete file\"] } }\n",
-        "Names of tools have no spaces. `*` stands for any text: `\"delete_*\"`.",
+        "Names of tools contain no spaces. In a glob, `*` stands for any text: `\"delete_*\"`.",
     ),
     (
         "A variable that is not set",
         "server: { bind: \"${GANTRY_ADDRESS}\" }\n",
-        "Set it in the environment or in `.env` beside the file, or write a default. In the entry of an MCP server, a REST tool or an API it switches off that entry only, and `gantry doctor` says so.",
+        "Set the variable in the environment or in `.env` beside the file, or write a default. In the entry of an MCP server, a REST tool or an API, this is not an error: Gantry switches off only that entry, and `gantry doctor` says so.",
     ),
     (
-        "A key that is there twice",
+        "A duplicate key",
         "server: { bind: 127.0.0.1:7420 }\nserver: { bind: 0.0.0.0:7420 }\n",
-        "Keep one of them.",
+        "Keep one of the two.",
     ),
     (
-        "An id that is taken",
+        "An id that is used twice",
         "mcpServers: { files: { command: npx } }\ntools: { files: { kind: builtin, builtinPolicy: { name: fs_read } } }\n",
-        "MCP servers and entries of `tools` share their ids, also with files `tools/<id>/tool.json`. Choose another id for one of them.",
+        "MCP servers, entries of `tools` and files `tools/<id>/tool.json` must have different ids. Choose another id for one of them.",
     ),
     (
         "A queue that does not exist",
@@ -56,37 +56,37 @@ const MISTAKES: [(&str, &str, &str); 15] = [
         "Correct the name, or add the queue under `queues`.",
     ),
     (
-        "An address that is none",
+        "An address without http:// or https://",
         "mcpServers: { remote: { url: \"mcp.example.com\" } }\n",
-        "Write the whole address: `https://mcp.example.com/mcp`. It is not quoted in the message, because it may hold a key.",
+        "Write the whole address: `https://mcp.example.com/mcp`. The message does not show your address, because it may contain a key.",
     ),
     (
-        "Two ways to reach a server",
+        "A server with both a command and an address",
         "mcpServers: { github: { command: npx, url: \"https://mcp.example.com/mcp\" } }\n",
-        "Keep `command` for a program that Gantry starts, or `url` for one that listens.",
+        "Keep `command` if Gantry starts the program, or `url` if the server already runs there.",
     ),
     (
-        "No way to reach a server",
+        "A server without a command or an address",
         "mcpServers: { github: { args: [\"-y\", \"@mcp/github\"] } }\n",
         "Add `command: npx`, or `url`.",
     ),
     (
-        "A required key that is missing",
+        "A missing key",
         "policies:\n  - { name: no-deletes, tools: [\"delete_*\"] }\n",
-        "Add it: `decide: deny`.",
+        "Add the key: `decide: deny`.",
     ),
     (
-        "A condition that cannot be read",
+        "A condition that is not valid",
         "policies:\n  - { name: no-keys, tools: [\"*\"], decide: deny, when: \"arg.path == 'x'\" }\n",
-        "Conditions are CEL over `args`, `tool`, `agent`, `principal`, `project` and `role`.",
+        "Write the condition in CEL. It may use `args`, `tool`, `agent`, `principal`, `project` and `role`.",
     ),
     (
-        "A rule that fails its own example",
+        "A policy that fails its own example",
         "policies:\n  - name: no-keys\n    tools: [\"*_file\"]\n    when: \"args.path.endsWith('.pem')\"\n    decide: deny\n    examples: { deny: [{ path: key.txt }] }\n",
-        "Correct the rule or the example. `gantry policy test` shows every example.",
+        "Correct the policy or the example. `gantry policy test` checks every example.",
     ),
     (
-        "A workspace that is not there",
+        "A workspace that does not exist",
         "workspace: ./gone\n",
         "Create the folder, or name another one. A relative path starts at the folder of the configuration.",
     ),

@@ -17,13 +17,13 @@ use std::time::Duration;
 /// The most megabytes that a limit can say.
 const MEGABYTES: u64 = 1 << 20;
 
-/// What programs that tools start may take: `run_code`, `shell_exec`, git, tests, formatters, package managers. They run
-/// in a sandbox on the workspace.
+/// Limits of the programs that tools start: `run_code`, `shell_exec`, git, tests, formatters, package managers. They
+/// run in a sandbox on the workspace.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct CodeOptions {
     /// Whether `run_code` and `shell_exec` may use the network: through Gantry's proxy, which lets them reach public
-    /// addresses and those of `web.allowPrivate`. Installing packages and pushing have it once an approver said yes.
+    /// addresses and those of `web.allowPrivate`. Installing packages and pushing use it after an approval.
     pub network: bool,
     /// Megabytes of memory of all processes of one run together.
     pub memory_mb: Limit<512, MEGABYTES>,
@@ -125,12 +125,12 @@ pub struct Registries {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct GitOptions {
-    /// What `git_push` shows to a server, by its origin: `user:password`, or a token. No program sees it: it is added on
-    /// the way.
+    /// Credentials for `git_push`, by the origin of the server: `user:password`, or a token. No program in the
+    /// sandbox sees them: Gantry's proxy adds them.
     #[serde(deserialize_with = "read_map::<HttpsOrigin, PlainValue, _, _, _, _>")]
     #[schemars(with = "BTreeMap<String, PlainValue>")]
     pub credentials: BTreeMap<String, Secret>,
-    /// The author of commits, where the repository does not say.
+    /// The author of commits, if the repository names none.
     pub author: Option<GitAuthor>,
 }
 
@@ -172,8 +172,8 @@ pub enum BuiltinPolicy {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct FilePolicy {
-    /// The only folders and files they touch, which need not exist yet; the whole workspace unless given. A relative path
-    /// starts at the workspace, and none leaves it.
+    /// The only folders and files that the tools touch, which need not exist yet; the whole workspace unless given. A
+    /// relative path starts at the workspace, and no path leaves it.
     #[serde(deserialize_with = "read_as::<OneOrMore<PathText>, _, _>")]
     #[schemars(with = "OneOrMore<PathText>")]
     pub allowed_paths: Vec<PathBuf>,
@@ -217,13 +217,13 @@ pub struct WebOptions {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WebSearchOptions {
-    /// How it is asked.
+    /// The interface of the service.
     pub api: SearchApi,
     /// Its address; the public address of Brave or Tavily unless given. SearXNG needs one.
     #[serde(default, deserialize_with = "read_some::<WebUrl, _, _>")]
     #[schemars(with = "WebUrl")]
     pub url: Option<String>,
-    /// The key that it asks for. Brave and Tavily need one.
+    /// The key for the service. Brave and Tavily need one.
     #[serde(default, deserialize_with = "read_some::<Key, _, _>")]
     #[schemars(with = "Key")]
     pub api_key: Option<Secret>,
@@ -258,8 +258,8 @@ pub enum SearchApi {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct SearchOptions {
-    /// A model that puts the best files of a ranked search in order by their meaning. The question and the lines that
-    /// are shown of up to 50 files are sent to it.
+    /// A model that sorts the best files of a ranked search by their meaning. Gantry sends it the query and the lines
+    /// that are shown of up to 50 files.
     pub embeddings: Option<EmbeddingsOptions>,
 }
 
@@ -275,7 +275,7 @@ pub struct EmbeddingsOptions {
     #[serde(deserialize_with = "read_as::<NotEmpty, _, _>")]
     #[schemars(with = "NotEmpty")]
     pub model: String,
-    /// The key that it asks for.
+    /// The key for the service.
     #[serde(default, deserialize_with = "read_some::<Key, _, _>")]
     #[schemars(with = "Key")]
     pub api_key: Option<Secret>,

@@ -25,7 +25,7 @@ pub(super) fn to_output(
     let content = Content::new(&shown);
     if raw::member(&shown, "isError") == Some("true") {
         let message =
-            if content.text().is_empty() { "the tool failed without a word" } else { content.text() };
+            if content.text().is_empty() { "the tool failed and gave no reason" } else { content.text() };
         let error = ToolError::new(ErrorCode::ExecutionError, message)
             .with_upstream(Upstream::Result(Arc::clone(content.result())));
         return Err(fault_after_sending(tool, error));

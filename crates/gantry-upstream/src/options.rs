@@ -15,9 +15,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// An MCP server: a program to start (`command`), or where it listens (`url`, `urls` or `address`).
-///
-/// Arguments, addresses and the values of variables and headers are often secrets, so debug output leaves them out.
+// Arguments, addresses and the values of variables and headers are often secrets, so debug output leaves them out.
+/// An MCP server: a program to start (`command`), or the address at which it listens (`url`, `urls` or `address`).
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a key of the configuration file")]
@@ -30,9 +29,9 @@ pub struct ServerOptions {
     pub transport: Option<TransportType>,
     /// The program to start, found by PATH; no shell reads it.
     pub command: Option<String>,
-    /// Its arguments.
+    /// Arguments of the program.
     pub args: Vec<Secret>,
-    /// Its environment. Of Gantry's own it gets PATH, HOME, LANG and TMPDIR, and nothing else.
+    /// Environment variables of the program. From Gantry's own environment it gets only PATH, HOME, LANG and TMPDIR.
     #[serde(deserialize_with = "read_map::<EnvName, PlainValue, _, _, _, _>")]
     #[schemars(with = "BTreeMap<String, Secret>")]
     pub env: BTreeMap<String, Secret>,
@@ -40,7 +39,7 @@ pub struct ServerOptions {
     #[serde(deserialize_with = "read_some::<PathText, _, _>")]
     #[schemars(with = "PathText")]
     pub cwd: Option<PathBuf>,
-    /// How many of it run; a call goes to the one with the least to do. For `stdio`.
+    /// How many copies of the program run; a call goes to the one with the least to do. Only for `stdio`.
     #[serde(deserialize_with = "read_as::<Replicas, _, _>")]
     #[schemars(with = "Replicas")]
     pub replicas: usize,
@@ -51,34 +50,34 @@ pub struct ServerOptions {
     pub urls: Vec<Secret>,
     /// `host:port`, instead of `url`, for `tcp`.
     pub address: Option<Secret>,
-    /// Sent with every request.
+    /// Headers that are sent with every request.
     #[serde(deserialize_with = "read_map::<HeaderName, HeaderValue, _, _, _, _>")]
     #[schemars(with = "BTreeMap<String, Secret>")]
     pub headers: BTreeMap<String, Secret>,
     /// The opposite of `enabled`, as editors write it.
     pub disabled: bool,
-    /// How long one try to start it may take. It is tried again in the background.
+    /// How long one attempt to start it may take. Gantry tries again in the background.
     #[serde(rename = "startupTimeoutMs", deserialize_with = "read_as::<StartupTimeout, _, _>")]
     #[schemars(with = "StartupTimeout")]
     pub startup_timeout: Duration,
-    /// How it is watched.
+    /// How Gantry checks whether the server answers.
     pub health_check: HealthCheck,
     /// The protocol to speak with it: `legacy` is 2024-11-05 to 2025-11-25, `modern` 2026-07-28, `auto` finds out.
     #[serde(deserialize_with = "ProtocolName::deserialize")]
     #[schemars(with = "ProtocolName")]
     pub protocol: Protocol,
-    /// Whether its names and URIs are shown under its id. Without, a tool whose name belongs to another provider is left
-    /// out.
+    /// Whether clients see the server's names and URIs with the server's id in front. With `false`, a tool whose name
+    /// belongs to another provider is left out.
     pub prefix: bool,
     /// Log every message to and from it, with secrets masked. Without it, `defaults.traceMCP` decides.
     #[serde(rename = "traceMCP")]
     pub trace: Option<bool>,
-    /// Whether it may have people asked, where the client can ask them.
+    /// Whether the server may ask the person behind the client, if the client can do that.
     pub elicitation: bool,
-    /// Whether it may have the client's model asked, where the client allows it.
+    /// Whether the server may ask the client's model, if the client allows that.
     pub sampling: bool,
-    /// Whether it is told the client's roots. Off, because some servers replace the folders they were allowed to touch by
-    /// the roots that a client names.
+    /// Whether the server gets the client's roots. Off by default, because some servers replace the folders that they
+    /// may use by these roots.
     pub roots: bool,
 }
 
@@ -147,19 +146,19 @@ impl TransportType {
     }
 }
 
-/// How a server is watched.
+/// How Gantry checks whether a server answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct HealthCheck {
-    /// How often it is asked whether it is there.
+    /// How often Gantry checks the server.
     #[serde(rename = "intervalMs", deserialize_with = "read_as::<HealthInterval, _, _>")]
     #[schemars(with = "HealthInterval")]
     pub interval: Duration,
-    /// How long it may take to answer.
+    /// How long the server may take to answer a check.
     #[serde(rename = "timeoutMs", deserialize_with = "read_as::<HealthTimeout, _, _>")]
     #[schemars(with = "HealthTimeout")]
     pub timeout: Duration,
-    /// How it is asked, as other programs write it. Gantry asks over the connection itself, which is `jsonrpc`.
+    /// How other programs check the server. Gantry always checks over the connection, which is `jsonrpc`.
     pub kind: HealthKind,
     /// Of other programs: what they ask for. Gantry does not read it.
     pub path: UnusedPath,

@@ -70,7 +70,7 @@ impl StdioProcess {
         let last = log.last_line.lock().unwrap_or_else(PoisonError::into_inner).clone();
         match (exit, last) {
             (Some(exit), Some(line)) => format!("{exit}: {line}"),
-            (Some(exit), None) => format!("{exit} without a word ({failure})"),
+            (Some(exit), None) => format!("{exit}, with nothing on its standard error ({failure})"),
             (None, Some(line)) => format!("{failure}; the last line of its standard error: {line}"),
             (None, None) => failure,
         }

@@ -39,7 +39,7 @@ const PRIORITIES: [(&str, &str); 3] = [
 ///
 /// Gantry gives agents tools through one pipeline. Each call is resolved, authorised, approved by a person where a rule
 /// asks for it, cached, queued, executed under limits, and recorded. Without a configuration file Gantry runs on
-/// defaults: the working folder is the workspace, and the built-in file tools are on.
+/// defaults: the working folder is the workspace, and the built-in tools are on.
 #[derive(Debug, Parser)]
 #[command(name = "gantry", version, propagate_version = true, max_term_width = 100)]
 #[command(
@@ -139,7 +139,7 @@ pub(crate) enum Command {
         after_help = "Examples:\n  gantry events --follow\n  gantry events --json | jq 'select(.type == \"server_down\")'"
     )]
     Events(Events),
-    /// Show or verify the audit log
+    /// List the recorded calls, or verify the ledger
     #[command(args_conflicts_with_subcommands = true)]
     Audit {
         #[command(subcommand)]
@@ -269,7 +269,7 @@ pub(crate) struct Doctor {
     /// Explain the tool for this agent
     #[arg(long)]
     pub(crate) agent: Option<String>,
-    /// Levels of agents above it, for an agent that another agent started
+    /// How many agents are above this agent, if another agent started it
     #[arg(long, value_name = "LEVELS", default_value_t = 0)]
     pub(crate) depth: u32,
     /// Only this project [default: all; for a tool or server, default]
@@ -304,7 +304,7 @@ pub(crate) struct Runs {
 pub(crate) enum Format {
     /// A table for people
     Table,
-    /// Everything that is known about each tool
+    /// Everything that Gantry knows about each tool
     Json,
     /// As an MCP client gets them
     Mcp,

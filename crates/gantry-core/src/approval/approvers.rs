@@ -58,7 +58,7 @@ impl fmt::Display for Approvers<'_> {
             Self::OneOf(names) => f.write_str(&names.join(" or ")),
             Self::None(lists) => {
                 let lists: Vec<String> = lists.iter().map(|names| names.join(" or ")).collect();
-                write!(f, "nobody is in every list ({}), so it cannot be approved", lists.join("; "))
+                write!(f, "no approver is in every list ({}), so it cannot be approved", lists.join("; "))
             }
         }
     }
@@ -78,8 +78,8 @@ mod tests {
             (&[&["ann", "ben"], &["ben", "person"]], "ben", "this call takes the yes of ben"),
             (
                 &[&["ann"], &["ben", "cy"], &["ann"]],
-                "nobody is in every list (ann; ben or cy), so it cannot be approved",
-                "nobody is in every list (ann; ben or cy), so it cannot be approved; change the rules, or deny it",
+                "no approver is in every list (ann; ben or cy), so it cannot be approved",
+                "no approver is in every list (ann; ben or cy), so it cannot be approved; change the rules, or deny it",
             ),
         ];
         for (lists, who, refusal) in cases {

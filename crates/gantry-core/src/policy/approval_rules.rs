@@ -99,23 +99,24 @@ pub struct ApprovalRules {
     #[serde(rename = "defaultDelayMs", deserialize_with = "read_as::<Delay, _, _>")]
     #[schemars(with = "Delay")]
     pub default_delay: Duration,
-    /// The same for single tools, instead of all other delays.
+    /// The delay of single tools, which replaces all other delays.
     #[serde(rename = "toolSpecificDelays", deserialize_with = "by_pattern::<Delay, _, _>")]
     #[schemars(with = "Pairs<Pattern, Delay>")]
     pub tool_delays: ByPattern<Duration>,
-    /// The same by effect. Of several delays the longest counts.
+    /// Delays by the effect of the tool. If several delays apply, the longest counts.
     #[serde(deserialize_with = "read_as::<EffectDelays, _, _>")]
     #[schemars(with = "EffectDelays")]
     pub effect_delays: Vec<(Effect, Duration)>,
-    /// What a call of these tools is estimated to cost, in a unit of your choice. Approvers are shown it.
+    /// The estimated cost of a call of these tools, in a unit of your choice. Approvers see it.
     #[serde(rename = "estimatedCosts", deserialize_with = "by_pattern::<Cost, _, _>")]
     #[schemars(with = "Pairs<Pattern, Cost>")]
     pub costs: ByPattern<u64>,
-    /// Delays by estimated cost. Of several the longest counts.
+    /// Delays by estimated cost. If several apply, the longest counts.
     #[serde(deserialize_with = "read_as::<CostDelays, _, _>")]
     #[schemars(with = "CostDelays")]
     pub cost_delays: Vec<(u64, Duration)>,
-    /// From which estimated cost on a call waits for an approver (see `estimatedCosts`); without it, or with 0, never.
+    /// The least estimated cost (see `estimatedCosts`) of a call that waits for an approver. Without it, or with 0,
+    /// the cost makes no call wait.
     #[serde(rename = "requiresApprovalCost", deserialize_with = "read_as::<Cost, _, _>")]
     #[schemars(with = "Cost")]
     pub approval_cost: u64,
@@ -149,11 +150,11 @@ impl From<RequiresApproval> for Vec<Pattern> {
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct EffectDelays {
-    /// Of tools that only read.
+    /// The delay of tools that only read.
     read: Delay,
-    /// Of tools that change something.
+    /// The delay of tools that change something.
     write: Delay,
-    /// Of tools that may destroy something.
+    /// The delay of tools that may destroy something.
     destructive: Delay,
 }
 
@@ -170,11 +171,11 @@ impl From<EffectDelays> for Vec<(Effect, Duration)> {
 #[schemars(inline)]
 struct CostDelays(Vec<CostDelay>);
 
-/// How long calls wait that cost so much.
+/// The delay of calls with at least this estimated cost.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct CostDelay {
-    /// The estimated cost from which on it holds.
+    /// The least estimated cost of such a call.
     from: Positive<MAX_COST>,
     /// How long the call waits before it runs.
     delay_ms: Delay,

@@ -29,11 +29,11 @@ impl Default for Decide {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RuleSpec {
-    /// What logs and refusals call the rule.
+    /// The name of the rule in logs and refusals.
     #[serde(deserialize_with = "read_as::<Name, _, _>")]
     #[schemars(with = "Name")]
     pub name: String,
-    /// The tools it is about: names or globs, at least one.
+    /// The tools that the rule is about: names or globs, at least one.
     #[serde(deserialize_with = "read_as::<OneOrMore<Pattern>, _, _>")]
     #[schemars(with = "OneOrMore<Pattern>")]
     pub tools: Vec<String>,
@@ -44,27 +44,28 @@ pub struct RuleSpec {
     pub when: Option<String>,
     /// Refuse the call, or ask an approver.
     pub decide: Decide,
-    /// What the caller is told.
+    /// The reason that the caller reads.
     pub reason: Option<String>,
-    /// Of a rule that asks: who may decide, by the names of their keys, or `person` for the user who owns the data folder.
-    /// Without it, those of the tool under `approvals`.
+    /// For a rule that asks: who may decide. Names of keys, or `person` for the user who owns the data folder.
+    /// Without it, `approvals.approvers` applies.
     #[serde(default, deserialize_with = "read_as::<OneOrMore<Approver>, _, _>")]
     #[schemars(with = "OneOrMore<Approver>")]
     pub approvers: Vec<String>,
-    /// Arguments and what the rule must say to them; checked whenever the configuration is loaded.
+    /// Examples of arguments, with the result that the rule must have. Gantry checks them whenever it loads the
+    /// configuration.
     #[serde(default)]
     pub examples: Examples,
 }
 
-/// Arguments and what a rule must say to them.
+/// Examples of arguments, with the result that a rule must have.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, rename = "RuleExamples", deny_unknown_fields)]
 pub struct Examples {
-    /// Calls that must be refused.
+    /// Arguments of calls that the rule must refuse.
     pub deny: Vec<Map<String, Value>>,
-    /// Calls that an approver must be asked about.
+    /// Arguments of calls about which the rule must ask an approver.
     pub ask: Vec<Map<String, Value>>,
-    /// Calls that the rule must leave alone.
+    /// Arguments of calls to which the rule must not apply.
     pub pass: Vec<Map<String, Value>>,
 }
 

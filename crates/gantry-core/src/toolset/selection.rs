@@ -20,15 +20,16 @@ pub struct Selection {
     // Programs that share this form block what is not in use, so its absence must not mean all.
     #[serde(rename = "use", alias = "mcpServers")]
     pub include: Vec<ToolSelector>,
-    /// The only ones of them that it may call: names, globs and aliases. Without it, and with `[]` or `["*"]`, all of `use`.
+    /// The agent may call only these of the tools in `use`: names, globs and aliases. Without it, and with `[]` or
+    /// `["*"]`, it may call all of them.
     #[serde(alias = "available")]
     pub allowed: Option<Vec<Pattern>>,
     /// Other names for single tools. Both names work, and either one in `allowed` or `autoApprove` means both.
     #[serde(default, deserialize_with = "aliases")]
     #[schemars(with = "BTreeMap<String, ToolName>")]
     pub aliases: BTreeMap<Box<str>, Box<str>>,
-    /// Tools whose own rule need not ask an approver for this agent: names, globs and aliases. `approvals` and `policies`
-    /// still decide.
+    /// Tools whose own rule asks no approver for this agent: names, globs and aliases. Rules in `approvals` and
+    /// `policies` still ask.
     #[serde(default)]
     pub auto_approve: Vec<Pattern>,
 }

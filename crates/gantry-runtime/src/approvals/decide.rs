@@ -59,7 +59,7 @@ pub enum DecisionError {
     #[error("{id} is {state} already; what was decided first stands", id = .0.id, state = .0.state)]
     Decided(Box<ApprovalRow>),
     /// It is too late.
-    #[error("{} has expired: nobody decided in time", .0.id)]
+    #[error("{} has expired: no approver decided in time", .0.id)]
     Expired(Box<ApprovalRow>),
     /// What they said cannot be: arguments that do not fit, or that a policy denies.
     #[error("{}", .0.message)]
@@ -93,7 +93,7 @@ impl Decider {
     /// Whether they may decide so about an approval that they may know of.
     fn may(&self, row: &ApprovalRow, approved: bool) -> Result<(), DecisionError> {
         if self.name == row.principal && !self.owner {
-            let why = "nobody decides about their own call; ask another approver";
+            let why = "approvers do not decide about their own calls; ask another approver";
             return Err(DecisionError::Forbidden(why.into()));
         }
         if approved {
@@ -244,7 +244,7 @@ impl Services {
     /// Ends an approval that was not decided in time.
     pub(super) async fn expire(&self, row: &ApprovalRow) -> EndResult {
         let waited = row.deadline_us.unwrap_or(row.created_us).saturating_sub(row.created_us);
-        let message = format!("nobody decided within {}; nothing was run", span(waited));
+        let message = format!("no approver decided within {}; nothing was run", span(waited));
         self.end_undecided(row, State::RejectedByTimeout, &message).await
     }
 

@@ -154,7 +154,7 @@ fn unrun_error(row: &ApprovalRow, call: Option<&CallRow>) -> ToolError {
         return ToolError::new(ErrorCode::RejectedByUser, message);
     }
     if row.state == State::RejectedByTimeout {
-        let why = why.unwrap_or("nobody decided in time; nothing was run");
+        let why = why.unwrap_or("no approver decided in time; nothing was run");
         return ToolError::new(ErrorCode::RejectedByTimeout, format!("expired: {why}"));
     }
     let recorded = call.filter(|_| row.decision.is_none()).map(idempotency::ended);

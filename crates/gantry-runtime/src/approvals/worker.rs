@@ -33,13 +33,13 @@ pub(crate) async fn run(projects: Weak<Projects>, stop: CancellationToken) {
         if next_key_check <= Instant::now() {
             next_key_check = Instant::now() + POLL;
             if let Err(error) = alive.end_with_keys().await {
-                tracing::warn!("what belongs to keys that have ended could not be ended: {error}");
+                tracing::warn!("held calls of callers without a valid key could not be ended: {error}");
             }
         }
         let pause = match alive.run_due().await {
             Ok(pause) => pause,
             Err(error) => {
-                tracing::warn!("held calls could not be run or ended: {error}");
+                tracing::warn!("held calls that are due could not be run or ended: {error}");
                 POLL
             }
         };

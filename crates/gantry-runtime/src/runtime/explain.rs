@@ -62,7 +62,7 @@ impl Snapshot {
     fn explain(&self, tool: &Arc<Tool>, agent: Option<&str>, place: &SpawnContext) -> (bool, Vec<String>) {
         let (id, kind) = (&tool.key.provider, tool.kind.as_str());
         let asks = match tool.spec.approval_rule {
-            ApprovalRule::Never => "asks nobody",
+            ApprovalRule::Never => "asks no person",
             ApprovalRule::Always => "always asks a person",
             ApprovalRule::Depends => "asks a person depending on the arguments",
         };

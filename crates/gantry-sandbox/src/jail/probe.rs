@@ -130,7 +130,7 @@ impl Machine {
                 (error.to_string(), "install the program `true` in /usr/bin or /bin".to_owned())
             }
             JailError::HelperExited { stderr } if stderr.is_empty() => {
-                ("it ended without a word".to_owned(), "run Gantry on a machine that permits it".to_owned())
+                ("it ended without output".to_owned(), "run Gantry on a machine that permits it".to_owned())
             }
             JailError::HelperExited { stderr } => {
                 let lower = stderr.to_lowercase();

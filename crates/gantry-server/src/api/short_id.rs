@@ -22,8 +22,8 @@ impl ShortId {
         {
             let shown: String = text.chars().take(64).collect();
             return Err(ApiError::invalid(format!(
-                "{shown:?} is no id: write it whole ({prefix}…), or at least {MIN_DIGITS} of the digits that it ends with. \
-                 {list} lists them"
+                "{shown:?} is not an id; write the whole id ({prefix}…) or at least the last {MIN_DIGITS} of its digits. \
+                 {list} lists the ids"
             )));
         }
         Ok(Self(digits.to_ascii_lowercase()))

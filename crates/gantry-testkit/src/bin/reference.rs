@@ -40,7 +40,7 @@ fn in_folder(page: &str) -> anyhow::Result<String> {
 
 fn errors() -> String {
     let mut page = String::from(
-        "# Error codes\n\nGenerated from the program itself by `cargo xtask reference`. The list is closed: every door gives one of these.\n\n\
+        "# Error codes\n\nGenerated from the program itself by `cargo xtask reference`. The list is complete: every entry point uses these codes and no others.\n\n\
          | code | meaning |\n|---|---|\n",
     );
     for code in gantry_core::ErrorCode::ALL {

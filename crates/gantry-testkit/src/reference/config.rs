@@ -43,7 +43,7 @@ fn write_page(page: &mut String) -> fmt::Result {
     page.push_str(include_str!("files.md"));
     writeln!(
         page,
-        "\n## Keys without effect\n\nThese keys are taken, because other programs write them, and named in a warning.\n"
+        "\n## Keys without effect\n\nGantry accepts these keys, because other programs write them, but does not use them. It names them in a warning.\n"
     )?;
     let (ignored, refused) = unused_keys();
     ignored.iter().try_for_each(|name| writeln!(page, "- `{name}`"))?;

@@ -55,7 +55,7 @@ pub(crate) struct AddServer {
 pub(crate) enum LockAction {
     /// Show how the present definitions differ from the pinned ones
     Diff {
-        /// Only of this server
+        /// Compare only this server
         server: Option<String>,
         #[command(flatten)]
         project: ProjectArg,
@@ -71,7 +71,7 @@ pub(crate) struct Accept {
     pub(crate) what: Option<String>,
     #[command(flatten)]
     pub(crate) project: ProjectArg,
-    /// Do not ask
+    /// Accept without asking
     #[arg(long, short)]
     pub(crate) yes: bool,
 }

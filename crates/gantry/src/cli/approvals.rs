@@ -32,9 +32,9 @@ pub(crate) enum ApprovalsAction {
         long_about = "Print what waits now, then each new request and each change of one. On a terminal, ask you about each request. With --json, each change is one line. Ctrl-C ends it."
     )]
     Watch(ProjectFilter),
-    /// List the grants: calls that need no approval because of an earlier one
+    /// List the grants: approvals of further calls of a tool
     Grants(Grants),
-    /// Revoke a grant; such calls need an approval again at once
+    /// Revoke a grant: such calls need an approval again at once
     Revoke(RevokeGrant),
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct ListApprovals {
     /// List only this state: waiting, scheduled, approved, running, done, failed, denied, expired, canceled, unknown
     #[arg(long, conflicts_with = "all")]
     pub(crate) state: Option<String>,
-    /// Also list those that are over
+    /// Also list calls that were decided or have ended
     #[arg(long, short)]
     pub(crate) all: bool,
     #[command(flatten)]
@@ -73,7 +73,7 @@ pub(crate) struct Approve {
     /// Also for later calls of this tool by this caller until the grant is revoked or the tool changes
     #[arg(long, group = "duration")]
     pub(crate) always: bool,
-    /// The same three choices by name
+    /// The scope by its name, instead of --once, --session or --always
     #[arg(long, group = "duration", value_parser = choice::<GrantScope>(&SCOPES))]
     scope: Option<GrantScope>,
     /// Run it with these arguments instead, as JSON; @FILE reads them from a file, - from standard input

@@ -6,8 +6,8 @@ use gantry_core::Role;
 
 pub(super) const ROLES: [(&str, &str); 3] = [
     ("agent", "May list and call tools, and see its own calls"),
-    ("approver", "May also decide approvals"),
-    ("admin", "May also see everything and change the configuration"),
+    ("approver", "May also decide about the calls of others"),
+    ("admin", "May also see everything and administer Gantry"),
 ];
 
 #[derive(Debug, Subcommand)]

@@ -8,7 +8,7 @@ use gantry_rest::openapi::Method;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum OpenapiAction {
-    /// Show the tools of a document, the skipped operations with their reasons, and the tokens of the list of tools
+    /// Show the tools of a document, the skipped operations with their reasons, and the tokens that the tools cost
     #[command(
         long_about = "Show the tools of an OpenAPI document with their names, effects and tokens, the skipped operations with their reasons, and an entry for gantry.yaml. Only the document is read; no operation is called. Exit code 1 means that the document cannot be used; skipped operations do not change it.",
         after_help = "Examples:\n  gantry openapi inspect petstore.yaml\n  gantry openapi inspect https://api.example.com/openapi.json --method get --tag pets\n  gantry openapi inspect petstore --skipped\n  gantry openapi inspect petstore.yaml --json | jq '.skipped'"

@@ -13,9 +13,9 @@ pub(crate) enum PolicyAction {
         after_help = "Examples:\n  gantry policy test\n  gantry policy test --config proposed.yaml\n  gantry policy test write_file '{\"path\": \"a.txt\", \"content\": \"\"}' --agent researcher"
     )]
     Test(TestPolicy),
-    /// Show which recorded calls would be held, denied or allowed now
+    /// Show which recorded calls would be held, denied or let through now
     #[command(
-        long_about = "Apply the policies and approval rules of the configuration to the recorded calls, and show the calls with another outcome: held for an approval, denied, or allowed. Nothing is run. Where a rule needs arguments that are cut or masked in the record, the outcome is unknown. Tools that look at files for their own approval rule are taken to decide as they did.",
+        long_about = "Apply the policies and approval rules of the configuration to the recorded calls, and show the calls with another outcome: held for an approval, denied, or let through. Nothing is run. Where a rule needs arguments that are cut or masked in the record, the outcome is unknown. For a tool whose own rule looks at files, the recorded result of that rule is used.",
         after_help = "Examples:\n  gantry policy replay --since 24h\n  gantry policy replay --since 7d --tool 'github__*'\n  gantry policy replay --under proposed.yaml"
     )]
     Replay(Replay),
@@ -34,7 +34,7 @@ pub(crate) struct TestPolicy {
     /// Only this project [default: all; for a call, default]
     #[arg(long)]
     pub(crate) project: Option<String>,
-    /// The caller: the name of a key, or person
+    /// The caller: the name of a key, person for the owner of the data folder, or local for no key
     #[arg(long, value_name = "NAME", default_value = "local", requires = "tool")]
     pub(crate) principal: String,
     /// The role of the caller

@@ -133,8 +133,8 @@ pub struct Project {
     #[serde(deserialize_with = "read_as::<PathText, _, _>")]
     #[schemars(with = "PathText")]
     pub workspace: PathBuf,
-    /// Limits for every call that nothing more specific decides. In a project, what is left out or 0 is as at the top of
-    /// the file.
+    /// Limits for every call, unless something more specific sets them. In a project, a limit that is left out or 0
+    /// is that of the top of the file.
     #[serde(rename = "defaults")]
     pub limits: Limits,
     /// The catalogue of tools, by id: Gantry's own workspace tools under `workspace`, MCP servers, and tools on some
@@ -161,8 +161,8 @@ pub struct Project {
     pub approvals: Approvals,
     /// Rules that refuse calls or ask an approver about them.
     pub policies: Vec<RuleSpec>,
-    /// What programs that tools start may take: `run_code`, `shell_exec`, git, tests, formatters, package managers. They
-    /// run in a sandbox on the workspace.
+    /// Limits of the programs that tools start: `run_code`, `shell_exec`, git, tests, formatters, package managers.
+    /// They run in a sandbox on the workspace.
     pub code: CodeOptions,
     /// What `web_fetch` and `web_search` may reach, and how.
     pub web: WebOptions,
@@ -196,7 +196,7 @@ pub struct Places {
     pub lock: PathBuf,
 }
 
-/// Which calls wait, and how.
+// Which calls wait, and how.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Approvals {
@@ -214,7 +214,7 @@ impl Default for Approvals {
     }
 }
 
-/// An MCP server.
+// One MCP server, described in the reference by its first part, as are the structs below.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct McpServer {
@@ -271,7 +271,7 @@ impl McpServer {
     }
 }
 
-/// A tool that is one HTTP request.
+// A tool that is one HTTP request.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RestTool {
@@ -294,7 +294,7 @@ impl RestTool {
     }
 }
 
-/// An API that a document describes.
+// An API that a document describes.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Api {
@@ -369,8 +369,8 @@ pub struct RestToolOptions {
     pub enabled: bool,
     /// The queue that its calls go through; none unless given.
     pub queue: Option<Arc<str>>,
-    /// How long a successful result answers the same call again. It holds for every method, because it is said of this
-    /// very tool. 0 is off.
+    /// How long, in milliseconds, the successful result of a call also answers equal calls. It applies to every
+    /// method. 0 is off.
     pub cache: Millis<0, { 30 * DAY }>,
     /// How long a call may take; `defaults.toolTimeout` unless given.
     #[serde(rename = "requestTimeoutMs")]
@@ -394,7 +394,7 @@ impl Default for RestToolOptions {
     }
 }
 
-/// An agent.
+// An agent.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Agent {

@@ -153,7 +153,7 @@ fn only_a_person_can_say_yes() {
     // A yes to the call above is none to the call below it.
     let below = json!({ "tool": "test__nested", "arguments": { "tool": "test__count", "arguments": count }, "approve": true });
     let nested = post_as_person(&server, &below).json();
-    assert!(nested["result"].as_str().unwrap().contains("nobody decided within 2 s"), "{nested}");
+    assert!(nested["result"].as_str().unwrap().contains("no approver decided within 2 s"), "{nested}");
     assert_eq!(lines(&home, "c"), 0);
     assert_eq!(post_as_person(&server, &call).json()["ok"], true);
     assert_eq!(lines(&home, "c"), 1);

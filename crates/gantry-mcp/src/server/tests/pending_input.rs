@@ -286,7 +286,7 @@ async fn one_identity_does_not_fill_the_place_of_all() {
     for _ in 0..PARKED_PER_IDENTITY {
         state(&post(&server, &SENT, &call(1, ASK)).await);
     }
-    assert!(post(&server, &SENT, &call(1, ASK)).await.contains("nobody is there to answer"));
+    assert!(post(&server, &SENT, &call(1, ASK)).await.contains("no client is there to answer"));
     state(&post_as(&server, "other", &call(1, ASK)).await);
 }
 
@@ -312,7 +312,7 @@ async fn a_server_that_stops_waits_for_no_client_to_come_back() {
     state(&post(&server, &SENT, &call(1, ASK)).await);
     server.close_streams();
     assert!(server.handler().last_token().is_cancelled());
-    assert!(post(&server, &SENT, &call(1, ASK)).await.contains("nobody is there to answer"));
+    assert!(post(&server, &SENT, &call(1, ASK)).await.contains("no client is there to answer"));
 }
 
 #[tokio::test]

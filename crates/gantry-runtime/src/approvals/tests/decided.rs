@@ -41,7 +41,7 @@ async fn rejected_expired_and_withdrawn_are_different_errors() {
     let late = home.call("act", "{\"n\":2}").await;
     let expired = home.over(&late).await;
     assert_eq!(expired.state, State::RejectedByTimeout);
-    assert!(expired.model_text().contains("nobody decided within 50 ms"), "{}", expired.model_text());
+    assert!(expired.model_text().contains("no approver decided within 1 s"), "{}", expired.model_text());
     assert!(matches!(home.decide(id(&late), yes()).await, Err(DecisionError::Expired(_))));
     let withdrawn = home.call("act", "{\"n\":3}").await;
     assert!(home.projects.services().withdraw(withdrawn.id, Some("bot"), "it was a mistake").await.unwrap());

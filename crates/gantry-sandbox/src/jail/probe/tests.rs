@@ -76,7 +76,7 @@ fn each_refusal_of_the_system_names_its_remedy() {
             exited("bwrap: loopback: Failed RTM_NEWADDR: Operation not permitted"),
             "apparmor_parser",
         ),
-        (&plain, exited(""), "without a word"),
+        (&plain, exited(""), "without output"),
         (&plain, unavailable("it is late", "restart Gantry"), "restart Gantry"),
         (&plain, JailError::Broken("it fell".to_owned()), "it fell"),
     ];

@@ -74,7 +74,7 @@ impl Yard {
         self
     }
 
-    /// Lowers a limit: `wall` in seconds, `memory` or `written` in MiB.
+    /// Changes a limit: `wall` in seconds, `memory` or `written` in MiB.
     pub(crate) fn limit(mut self, what: &'static str, most: u32) -> Self {
         self.words.push((what, most.to_string().into()));
         self

@@ -101,7 +101,7 @@ mod tests {
             (vec![list(&["ann"]), list(&["ben", "ann"])], "ann may decide"),
             (
                 vec![list(&["ann"]), list(&["ben"])],
-                "nobody is in every list (ann; ben), so it cannot be approved; change the rules",
+                "no approver is in every list (ann; ben), so it cannot be approved; change the rules",
             ),
         ] {
             assert_eq!(approvers(&held(lists)), words);

@@ -22,7 +22,7 @@ pub struct Tools {
     pub(in crate::config) entries: BTreeMap<ServerId, CatalogueEntry>,
 }
 
-/// Gantry's own workspace tools.
+// Gantry's own workspace tools.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct WorkspaceTools {
@@ -52,7 +52,7 @@ pub(in crate::config) enum CatalogueEntry {
     Builtin(Box<Builtin>),
 }
 
-/// An MCP server of the catalogue.
+// An MCP server of the catalogue.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub(in crate::config) struct CatalogueServer {
@@ -62,11 +62,11 @@ pub(in crate::config) struct CatalogueServer {
     #[serde(rename = "..tools")]
     #[schemars(flatten)]
     pub(in crate::config) tools: ProviderOptions,
-    /// Its id, which is its key or its folder; another one is an error.
+    /// The id of the entry. It must be the same as its key or its folder.
     pub(in crate::config) id: Option<String>,
     /// A note for people.
     display_name: Option<String>,
-    /// How long things may take.
+    /// Time limits, in the form that other programs use.
     pub(in crate::config) timeouts: Timeouts,
     /// nothing is restricted by it; a server can do what the user can who runs Gantry
     permissions: Ignored,
@@ -82,7 +82,7 @@ pub struct Builtin {
     #[serde(rename = "..options")]
     #[schemars(flatten)]
     pub options: ProviderOptions,
-    /// Its id, which is its key or its folder; another one is an error.
+    /// The id of the entry. It must be the same as its key or its folder.
     pub(in crate::config) id: Option<String>,
     /// A note for people.
     display_name: Option<String>,
@@ -91,10 +91,10 @@ pub struct Builtin {
     /// What the tools do, and where.
     #[serde(rename = "builtinPolicy")]
     pub policy: BuiltinPolicy,
-    /// How long things may take.
+    /// Time limits, in the form that other programs use.
     #[serde(default)]
     pub(in crate::config) timeouts: Timeouts,
-    /// What the tools may do, as other programs write it.
+    /// Limits of the tools, in the form that other programs use.
     #[serde(default)]
     pub(in crate::config) permissions: Permissions,
     /// these tools are always there
@@ -112,15 +112,16 @@ pub(in crate::config) struct Timeouts {
     pub(in crate::config) request_ms: Millis<0, DAY>,
 }
 
-/// What tools may do, as other programs write it.
+/// Limits of the tools, in the form that other programs use.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub(in crate::config) struct Permissions {
-    /// The only folders and files they touch. A relative path starts at the workspace, and none leaves it.
+    /// The only folders and files that the tools touch. A relative path starts at the workspace, and no path leaves
+    /// it.
     #[serde(deserialize_with = "read_as::<OneOrMore<PathText>, _, _>")]
     #[schemars(with = "OneOrMore<PathText>")]
     pub(in crate::config) allowed_paths: Vec<PathBuf>,
-    /// Only `true`, which takes nothing away.
+    /// Only `true`, which restricts nothing.
     pub(in crate::config) filesystem: Option<Value>,
     /// tools on files use no network
     network: Ignored,

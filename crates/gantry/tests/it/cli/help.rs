@@ -31,7 +31,7 @@ fn the_help_of_the_program_reads_well() {
         Gantry gives agents tools through one pipeline. Each call is resolved, authorised, approved by a
         person where a rule asks for it, cached, queued, executed under limits, and recorded. Without a
         configuration file Gantry runs on defaults: the working folder is the workspace, and the built-in
-        file tools are on.
+        tools are on.
 
         Usage: gantry [OPTIONS] <COMMAND>
 
@@ -46,7 +46,7 @@ fn the_help_of_the_program_reads_well() {
           lock       Pin the tool definitions of the MCP servers in gantry.lock; compare them, accept
                      changes
           events     Show events: sessions, calls, MCP servers, agents, changes of the configuration
-          audit      Show or verify the audit log
+          audit      List the recorded calls, or verify the ledger
           runs       List runs, show one with its operations, or cancel it
           keys       List, create and revoke API keys of agents, approvers and administrators
           policy     Test the policies against their examples, against one call, or against recorded calls

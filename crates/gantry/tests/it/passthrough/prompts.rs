@@ -22,11 +22,11 @@ fn ups_10_prompts_of_two_servers_with_the_same_names_do_not_collide() {
         let arguments = json!([{ "name": "name", "required": true }, { "name": "style", "required": false }]);
         assert_eq!(
             listed[4],
-            json!({ "name": "two__greet", "title": "greet", "description": "Greets somebody", "arguments": arguments })
+            json!({ "name": "two__greet", "title": "greet", "description": "Greets by name", "arguments": arguments })
         );
         let got =
             client.result("prompts/get", &json!({ "name": "two__greet", "arguments": { "name": "Ada" } }));
-        assert_eq!(got["description"], "Greets somebody", "{got}");
+        assert_eq!(got["description"], "Greets by name", "{got}");
         assert_eq!(got["messages"][0]["content"]["text"], r#"greet {"name":"Ada"}"#, "{got}");
     }
 }

@@ -45,7 +45,7 @@ fn pol_8_commands_without_a_running_gantry_are_those_of_the_active_agent() {
     let ran = home.run(["agents", "switch", "a"]);
     assert_eq!(ran.code, 0, "{ran:?}");
     assert!(ran.stdout.contains("a is active in default with 5 tools"), "{ran:?}");
-    assert!(ran.stderr.contains("the next start begins so"), "{ran:?}");
+    assert!(ran.stderr.contains("the next start uses this agent"), "{ran:?}");
     let tools = crate::passthrough::names(&home.run(["tools", "--json"]).json());
     assert_eq!(tools, of("sa"));
     let reply = home.call("sb__pid", &json!({}));

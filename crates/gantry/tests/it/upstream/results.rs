@@ -41,7 +41,7 @@ fn cal_3_an_error_of_a_servers_tool_is_an_error_over_http() {
             "{record}"
         );
         let silent = rig.error(&tool, &json!({ "text": "" }), "EXECUTION_ERROR");
-        assert_eq!(silent["error"]["message"], "the tool failed without a word", "{silent}");
+        assert_eq!(silent["error"]["message"], "the tool failed and gave no reason", "{silent}");
     }
 }
 

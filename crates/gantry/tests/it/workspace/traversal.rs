@@ -10,7 +10,7 @@ const UPS: [&str; 10] =
 /// Spellings of the separator.
 const SEPARATORS: [&str; 9] = ["/", "//", "/./", "\\", "\\/", "%2f", "%5c", "%c0%af", "\u{2215}"];
 /// What may come first.
-const STARTS: [&str; 4] = ["", "./", "sub/", "sub/../sub/"];
+const STARTS: [&str; 3] = ["", "./sub/", "sub/../sub/"];
 
 /// All combinations that a check could see differently from the kernel.
 fn spellings() -> BTreeSet<String> {
@@ -18,7 +18,7 @@ fn spellings() -> BTreeSet<String> {
     for start in STARTS {
         for up in UPS {
             for separator in SEPARATORS {
-                for depth in 1..=3 {
+                for depth in [1, 3] {
                     let way = format!("{up}{separator}").repeat(depth);
                     all.insert(format!("{start}{way}outside{separator}secret"));
                 }

@@ -122,7 +122,7 @@ policies: [{ name: mine, tools: [test__count], decide: ask, approvers: [ann] }]
 approvals: { requiresApprovalTools: [test__count], approvers: { test__count: [ben] } }
 ",
     );
-    let missing = "nobody is in every list (ann; ben), so it cannot be approved; change the rules";
+    let missing = "no approver is in every list (ann; ben), so it cannot be approved; change the rules";
     let ran = run(&home, &["call", "test__count", &count("a")]);
     assert!(ran.stderr.contains(&format!("hint: {missing}, or deny it")), "{ran:?}");
     assert!(!ran.stderr.contains("lets it run"), "{ran:?}");

@@ -80,7 +80,10 @@ fn apr_7_what_a_model_reads_tells_expired_from_denied() {
         let gate = Gate::new("approvalTimeoutMs: 1000");
         let seen = sdk.play_with(&gate.home, gate.door(), &["--era", era], &json!([count("a")]));
         let reported = failed(only(&seen), "REJECTED_BY_TIMEOUT");
-        assert_eq!(reported, "(tool failed: expired: nobody decided within 1 s; nothing was run)", "{era}");
+        assert_eq!(
+            reported, "(tool failed: expired: no approver decided within 1 s; nothing was run)",
+            "{era}"
+        );
         assert!(gate.counted().is_empty(), "{era}");
     }
 }

@@ -109,7 +109,7 @@ fn apr_7_a_task_says_whether_it_was_denied_or_has_expired() {
         let gate = Gate::new("approvalTimeoutMs: 1500");
         let seen = gate.begin(&sdk).end();
         let outcome = failed(only(&seen), "REJECTED_BY_TIMEOUT");
-        assert!(outcome.contains("expired: nobody decided within 1 s; nothing was run"), "{outcome}");
+        assert!(outcome.contains("expired: no approver decided within 1 s; nothing was run"), "{outcome}");
         let (_, last) = ends(only(&seen));
         let shown = (&last["status"], &last["statusMessage"]);
         assert_eq!(shown, (&json!("completed"), &json!("expired; nothing was run")), "{last}");
