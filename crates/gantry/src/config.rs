@@ -30,16 +30,10 @@ pub use dotenv::{Env, FixedEnv, ProcessEnv};
 pub use error::{Error, Location, Problem};
 pub use find::Source;
 pub use load::Loaded;
-pub use schema::{Api, Builtin, Config, MAIN_PROJECT, McpServer, Places, Project, RestTool};
+pub use schema::{Api, ApiId, Builtin, Config, MAIN_PROJECT, McpServer, Places, Project, RestTool};
 pub use shapes::{json_schema, unused_keys};
 pub use show::{Setting, settings};
 pub use watch::FileSnapshot;
 
 /// A file that uses every key of this version.
 pub const EXAMPLE: &str = include_str!("config/example.yaml");
-
-/// Whether an API may have this id.
-#[must_use]
-pub fn is_api_id(text: &str) -> bool {
-    text.parse::<schema::ApiId>().is_ok()
-}

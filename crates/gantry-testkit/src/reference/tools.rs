@@ -1,6 +1,6 @@
 //! The reference page of Gantry's own tools, from what they say of themselves.
 
-use super::{one_line, properties, texts, type_words};
+use super::{one_line, properties, texts};
 use gantry_core::tool::{ApprovalRule, ToolSpec};
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -54,7 +54,7 @@ fn write_rows(page: &mut String, schema: &Value, prefix: &str) -> std::fmt::Resu
         let meaning = one_line(property.get("description").and_then(Value::as_str).unwrap_or_default());
         let default = property.get("default").filter(|default| **default != Value::Bool(false));
         let default = default.map(|default| format!(" Default: `{default}`.")).unwrap_or_default();
-        writeln!(page, "| `{prefix}{name}`{mark} | {} | {meaning}{default} |", type_words(property, schema))?;
+        writeln!(page, "| `{prefix}{name}`{mark} | {} | {meaning}{default} |", kind(property))?;
         let (inner, suffix) = match property.get("items") {
             Some(items) => (items, "[]."),
             None => (property, "."),
@@ -62,4 +62,21 @@ fn write_rows(page: &mut String, schema: &Value, prefix: &str) -> std::fmt::Resu
         write_rows(page, inner, &format!("{prefix}{name}{suffix}"))?;
     }
     Ok(())
+}
+
+/// The type of a value, in the words of JSON Schema.
+fn kind(schema: &Value) -> String {
+    let words = texts(schema.get("enum"));
+    if !words.is_empty() {
+        return words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
+    }
+    let kind = match schema.get("type") {
+        Some(Value::String(kind)) => kind.clone(),
+        Some(kinds @ Value::Array(_)) => texts(Some(kinds)).join(" or "),
+        _ => "any".to_owned(),
+    };
+    match schema.get("items") {
+        Some(items) => format!("{kind} of {}", self::kind(items)),
+        None => kind,
+    }
 }

@@ -15,22 +15,19 @@ pub(super) const PART: &str = "..";
 pub(super) const MISSING: &str = "..missing";
 /// The part that makes a group the entry of an MCP server, in which variables may be written as editors write them.
 pub(super) const SERVER: &str = "..server";
-pub(super) const UNREAD: &str = "this version of Gantry does not read it";
-pub(super) const UNAVAILABLE: &str = "is not available in this version of Gantry; remove it";
 pub(super) const IGNORED: &str = "$ignored";
 pub(super) const REFUSED: &str = "$refused";
 
-// A key that others write into the same file and that has no effect here. Its doc comment is what the warning says,
-// `UNREAD` by default; so this type has none.
+/// A key that others write into the same file and that has no effect here. Its doc comment is what the warning says.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename = "$ignored")]
-#[schemars(inline, extend("deprecated" = true))]
+#[schemars(inline, description = "this version of Gantry does not read it", extend("deprecated" = true))]
 pub(super) struct Ignored(#[schemars(with = "Value")] IgnoredAny);
 
-// A key that is refused by name. Its doc comment follows the key in the message, `UNAVAILABLE` by default.
+/// A key that is refused by name. Its doc comment follows the key in the message.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename = "$refused")]
-#[schemars(inline, extend("not" = {}))]
+#[schemars(inline, description = "is not available in this version of Gantry; remove it", extend("not" = {}))]
 pub(super) struct Refused(#[schemars(with = "Value")] IgnoredAny);
 
 /// Reads a part that an entry which is switched off can be without. Why it cannot be read is recorded by the reader.

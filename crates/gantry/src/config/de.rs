@@ -12,7 +12,7 @@ mod fault;
 pub(super) use context::{Context, Findings};
 pub(super) use fault::Fault;
 
-use super::compose::{IGNORED, MISSING, REFUSED, SERVER, UNAVAILABLE, UNREAD};
+use super::compose::{IGNORED, MISSING, REFUSED, SERVER};
 use super::document::{Node, Value, find, kind, number};
 use super::expand::{ExpandError, VariableSyntax, expand};
 use super::key_path::KeyPath;
@@ -233,9 +233,9 @@ impl<'de> Deserializer<'de> for Reader<'_> {
         name: &'static str,
         visitor: V,
     ) -> Result<V::Value, Fault> {
-        let description = |default: &str| {
-            let text = shapes().description(self.owner, self.path.last_key().unwrap_or_default());
-            text.unwrap_or_else(|| default.to_owned())
+        let description = || {
+            let key = self.path.last_key().unwrap_or_default();
+            shapes().description(self.owner, key).unwrap_or_default()
         };
         match name {
             "$secret" if !matches!(self.node.value, Value::Text(_)) => {
@@ -243,11 +243,11 @@ impl<'de> Deserializer<'de> for Reader<'_> {
             }
             "$verbatim" => visitor.visit_newtype_struct(Reader { is_verbatim: true, ..self }),
             IGNORED => {
-                let why = description(UNREAD);
+                let why = description();
                 self.context.warn(self.node.place.line, format!("{} has no effect; {why}", self.path));
                 visitor.visit_newtype_struct(self)
             }
-            REFUSED => Err(Fault::Custom(description(UNAVAILABLE))),
+            REFUSED => Err(Fault::Custom(description())),
             _ => visitor.visit_newtype_struct(self),
         }
     }

@@ -1,7 +1,7 @@
 //! The files beside a configuration that each define one agent or one entry of the catalogue of tools:
 //! `agents/<name>/agent.json`, `agents/<name>.md` and `tools/<id>/tool.json`.
 
-pub(super) mod front_matter;
+mod front_matter;
 mod list;
 
 pub(super) use list::{AGENTS, TOOLS, names};
@@ -109,10 +109,7 @@ fn add(
         Defined::Agent(_) => (NameKind::Agent, AGENTS.folder),
         Defined::Tool(_) => (NameKind::Provider, TOOLS.folder),
     };
-    if let Err(message) = resolver.names.claim(kind, &project.places.name, section, &name, &at) {
-        let mut findings = Findings::default();
-        findings.problems.push(Problem::at(&at, message));
-        resolver.accept(findings);
+    if !resolver.claim(kind, &project.places.name, section, &name, &at) {
         return;
     }
     resolver.documents.define(&project.places.name, section, &name, document);
@@ -133,34 +130,23 @@ fn define(
     findings: &mut Findings,
 ) -> Option<(String, Defined, Document)> {
     let DefinitionFile { name, path, shown, kind } = file;
-    let mut prompt = None;
-    let root = read(path, shown).and_then(|text| match kind {
-        FileKind::AgentJson | FileKind::ToolJson => {
-            Format::Json.parse(&text).map(Some).map_err(|syntax| Problem::syntax(shown, syntax))
-        }
-        FileKind::AgentMarkdown => {
-            let is_provider = |id: &str| resolver.names.has_provider(project, id);
-            let page =
-                front_matter::read(&text, &is_provider).map_err(|syntax| Problem::syntax(shown, syntax))?;
-            Ok(page.map(|page| {
-                let at = |line| Location { file: shown.clone(), line };
-                let warnings = page.warnings.into_iter().map(|(line, text)| Problem::at(&at(line), text));
-                findings.warnings.extend(warnings);
-                prompt = page.prompt;
-                page.root
-            }))
-        }
-    });
-    let root = root.map_err(|problem| findings.problems.push(problem)).ok()??;
+    // What people write about in a text for a model may look like a variable and is none.
+    let variables = Some(variables).filter(|_| *kind != FileKind::AgentMarkdown);
+    let mut context = Context::new(shown.clone(), variables);
+    context.verbatim_key = Some("prompt").filter(|_| *kind == FileKind::AgentJson);
+    let text = read(path, shown).map_err(|problem| findings.problems.push(problem)).ok()?;
+    let page = if *kind == FileKind::AgentMarkdown {
+        front_matter::read(&text, &|id| resolver.names.has_provider(project, id), &context)
+    } else {
+        Format::Json.parse(&text).map(|root| Some((root, None)))
+    };
+    let page = page.map_err(|syntax| findings.problems.push(Problem::syntax(shown, syntax)));
+    let (root, prompt) = page.ok()??;
     let mut document = Document::new(shown.clone(), root);
     if let Value::Map(entries) = &mut document.root.value {
         // The schema of another program.
         entries.retain(|entry| entry.key != "$schema");
     }
-    // What people write about in a text for a model may look like a variable and is none.
-    let variables = Some(variables).filter(|_| *kind != FileKind::AgentMarkdown);
-    let mut context = Context::new(shown.clone(), variables);
-    context.verbatim_key = Some("prompt").filter(|_| *kind == FileKind::AgentJson);
     let defined = match kind {
         FileKind::AgentMarkdown => markdown_agent(&mut document, prompt, name, &context),
         FileKind::AgentJson => json_agent(&mut document, &context).map(|agent| (name.clone(), agent)),

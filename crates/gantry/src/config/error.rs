@@ -87,11 +87,6 @@ pub struct Error {
 }
 
 impl Error {
-    /// One problem at a line, for checks that are made after loading.
-    pub fn at(location: &Location, message: impl Into<String>) -> Self {
-        Problem::at(location, message).into()
-    }
-
     /// All problems as one error, unless there are none.
     ///
     /// # Errors

@@ -204,7 +204,7 @@ fn dotenv(file: &Path, name: &Path, warnings: &mut Vec<String>) -> Result<HashMa
     }
     let text = find::read(&path, &name)?;
     let variables = dotenv::parse_dotenv(&text)
-        .map_err(|bad| Problem::at(&Location { file: name.as_path().into(), line: bad.line }, bad.message))?;
+        .map_err(|(line, why)| Problem::at(&Location { file: name.as_path().into(), line }, why))?;
     for variable in PROCESS_ONLY {
         if variables.contains_key(variable) {
             let file = name.display();

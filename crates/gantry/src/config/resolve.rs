@@ -10,7 +10,7 @@ pub(super) use names::{NameKind, NameRegistry};
 use super::de::Findings;
 use super::document::{Document, Entry, Node, Value, find};
 use super::documents::Documents;
-use super::error::{Location, Problem};
+use super::error::{Error, Location, Problem};
 use super::find::absolute;
 use super::schema::{Config, ConfigFile, MAIN_PROJECT, Project};
 use gantry_core::names::{is_reserved_namespace, sanitised};
@@ -177,11 +177,18 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// Takes a name, or reports what has it.
-    fn claim(&mut self, kind: NameKind, project: &str, section: &str, name: &str, at: &Location) {
-        if let Err(message) = self.names.claim(kind, project, section, name, at) {
-            self.findings.problems.push(Problem::at(at, message));
-        }
+    /// Takes a name and says whether it was free; reports what has it.
+    pub(super) fn claim(
+        &mut self,
+        kind: NameKind,
+        project: &str,
+        section: &str,
+        name: &str,
+        at: &Location,
+    ) -> bool {
+        let claimed = self.names.claim(kind, project, section, name, at);
+        let problems = claimed.map_or_else(|message| Problem::at(at, message).into(), |()| Error::default());
+        self.accept(Findings { problems, warnings: Vec::new() })
     }
 
     /// Reports what is wrong at these keys. The message follows the path; it begins with a colon or a verb.

@@ -130,7 +130,7 @@ pub struct Project {
     #[serde(skip)]
     pub places: Places,
     /// The folder that the workspace tools work in. A relative path starts at the folder of the configuration file.
-    #[serde(deserialize_with = "read_as::<PathText, _, _>")]
+    #[serde(default = "here", deserialize_with = "read_as::<PathText, _, _>")]
     #[schemars(with = "PathText")]
     pub workspace: PathBuf,
     /// Limits for every call, unless something more specific sets them. In a project, a limit that is left out or 0
@@ -170,6 +170,10 @@ pub struct Project {
     pub git: GitOptions,
     /// How `search_code` ranks what it finds.
     pub search: SearchOptions,
+}
+
+fn here() -> PathBuf {
+    ".".into()
 }
 
 impl Project {

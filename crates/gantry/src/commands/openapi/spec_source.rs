@@ -1,7 +1,7 @@
 //! The document to inspect: an entry of `openapiSpecs`, a file or an address, with the options of the command line.
 
 use crate::cli::Inspect;
-use crate::config::{Api, Project, is_api_id};
+use crate::config::{Api, ApiId, Project};
 use crate::exit::UsageError;
 use crate::term;
 use gantry_egress::{Url, display_url};
@@ -128,7 +128,7 @@ fn default_id(spec: &SpecPlace) -> String {
     };
     let parts = name.split('.').chain(around.split('.'));
     let specific = parts.filter(|part| !COMMON_NAMES.contains(&part.to_lowercase().as_str()));
-    specific.map(as_id).find(|id| is_api_id(id)).unwrap_or_else(|| "api".to_owned())
+    specific.map(as_id).find(|id| id.parse::<ApiId>().is_ok()).unwrap_or_else(|| "api".to_owned())
 }
 
 fn as_id(text: &str) -> String {

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 
 use super::{Folder, refused};
-use crate::config::dotenv::{BadLine, parse_dotenv};
+use crate::config::dotenv::parse_dotenv;
 use crate::config::{Config, FixedEnv, Source};
 
 #[test]
@@ -228,7 +228,7 @@ A=last
 
 #[test]
 fn bad_dotenv_lines_are_named() {
-    let bad = |text: &str| parse_dotenv(text).map_err(|BadLine { line, .. }| line);
+    let bad = |text: &str| parse_dotenv(text).map_err(|(line, _)| line);
     assert_eq!(bad("A=1\nB='x\n\n"), Err(2));
     assert_eq!(bad("A=\"1\n2\"\nB=\"x"), Err(3));
     assert_eq!(bad("A=\"1\" 2"), Err(1));
