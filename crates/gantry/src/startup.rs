@@ -67,16 +67,12 @@ pub(crate) fn server_parser(configuration: &Arc<ActiveConfig>) -> Arc<ParseServe
         let project = current.config.project(project).ok_or("there is no such project")?;
         let (server, warnings) = current
             .read_server(project, id, entry, &ProcessEnv)
-            .map_err(|error| in_words(error.problems()))?;
+            // The text is no file, so a problem has no place.
+            .map_err(|error| error.problems().iter().map(Problem::message).collect::<Vec<_>>().join("; "))?;
         // In a file the other servers go on; here this is the only one, so the caller is told.
         if let Some(DisabledReason::Unusable(reason)) = server.off() {
             return Err(reason);
         }
         Ok((plan::server_plan(id, &server, project.limits.trace_mcp), warnings))
     })
-}
-
-/// Problems without their places, for a text that is no file.
-fn in_words(problems: &[Problem]) -> String {
-    problems.iter().map(Problem::message).collect::<Vec<_>>().join("; ")
 }

@@ -234,7 +234,7 @@ impl<'de> Deserializer<'de> for Reader<'_> {
         visitor: V,
     ) -> Result<V::Value, Fault> {
         let description = || {
-            let key = self.path.last_key().unwrap_or_default();
+            let key = if let KeyPath::Key(_, key) = self.path { key } else { "" };
             shapes().description(self.owner, key).unwrap_or_default()
         };
         match name {

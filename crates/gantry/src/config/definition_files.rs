@@ -1,7 +1,7 @@
 //! The files beside a configuration that each define one agent or one entry of the catalogue of tools:
 //! `agents/<name>/agent.json`, `agents/<name>.md` and `tools/<id>/tool.json`.
 
-mod front_matter;
+pub(super) mod front_matter;
 mod list;
 
 pub(super) use list::{AGENTS, TOOLS, names};

@@ -18,7 +18,7 @@ type IsProvider<'a> = &'a dyn Fn(&str) -> bool;
 
 /// Reads the front matter of a file, and the text below it if there is any. A file without front matter is no agent, and
 /// `None`.
-pub(super) fn read(
+pub(in crate::config) fn read(
     text: &str,
     is_provider: IsProvider<'_>,
     context: &Context<'_>,
