@@ -142,10 +142,12 @@ pub struct Finished {
     pub tool: Arc<str>,
     /// The provider's namespace; empty where no tool was found.
     pub namespace: Arc<str>,
-    /// `ok` or `failed`.
+    /// How it ended.
+    #[schemars(extend("enum" = ["ok", "failed"]))]
     pub status: &'static str,
     /// The error's code.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<gantry_core::ErrorCode>")]
     pub code: Option<&'static str>,
     /// The error as a log has it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -178,7 +180,7 @@ pub struct Event {
     pub kind: EventKind,
 }
 
-/// What every event has, whatever its type.
+/// What events of all types have.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EventLine {
     /// Its number in the process.

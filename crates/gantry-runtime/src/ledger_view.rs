@@ -31,10 +31,12 @@ pub struct CallRecord {
     /// The tool's name at its provider.
     pub original: Arc<str>,
     /// The kind of the provider; empty where no tool was found.
+    #[schemars(extend("enum" = ["builtin", "mcp", "rest", "agent", ""]))]
     pub kind: Cow<'static, str>,
     /// The namespace of the provider.
     pub namespace: Arc<str>,
     /// What the tool may change; empty where no tool was found.
+    #[schemars(extend("enum" = ["read", "write", "destructive", ""]))]
     pub effect: Cow<'static, str>,
     /// The fingerprint of the tool's definition.
     pub fingerprint: Option<Digest>,
@@ -67,8 +69,9 @@ pub struct CallRecord {
     /// What it cost, once it has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accounting: Option<Accounting>,
-    /// Whether it had its effect: `none`, `possible` or `done`.
+    /// Whether it had its effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<gantry_core::error::EffectState>")]
     pub effect_state: Option<Cow<'static, str>>,
     /// Whether the reply came from the cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -13,7 +13,7 @@ pub mod services;
 pub mod ledger {
     pub use gantry_store::{
         ApprovalFilter, ApprovalRow, CallFilter, CallRow, DecisionRow, Error, GrantFilter, GrantRow, KeyRow,
-        Page, Scope, SessionFilter, SessionSummary, State, Verdict,
+        Page, Scope, SessionFilter, SessionSummary, State, Store, Verdict,
     };
 }
 pub mod ledger_view;

@@ -172,6 +172,12 @@ impl Projects {
         self.projects.load().keys().cloned().collect()
     }
 
+    /// The project of this name.
+    #[must_use]
+    pub fn named(&self, name: &str) -> Option<Arc<str>> {
+        self.projects.load().get_key_value(name).map(|(name, _)| Arc::clone(name))
+    }
+
     /// The agents of a project, or of all.
     #[must_use]
     pub fn agents(&self, project: Option<&str>) -> Vec<Agent> {

@@ -13,12 +13,10 @@ pub(crate) use key_cache::ApiKeyCache;
 pub(crate) use token::mint;
 
 use crate::error::ApiError;
-use axum::extract::FromRequestParts;
 use gantry_core::id::KeyId;
 use gantry_core::pattern::Pattern;
 use gantry_core::{Caller, Role};
 use gantry_runtime::approvals::Decider;
-use http::request::Parts;
 use http::{HeaderMap, header};
 use std::sync::{Arc, LazyLock};
 use subtle::ConstantTimeEq as _;
@@ -71,12 +69,11 @@ impl Identity {
 
     /// The caller of a request to the HTTP API.
     pub fn caller(&self, project: &Arc<str>, agent: Option<Arc<str>>) -> Caller {
-        static NO_PARENTS: LazyLock<Arc<[Arc<str>]>> = LazyLock::new(Arc::default);
         Caller {
             principal: Arc::clone(&self.principal),
             role: self.role,
             agent,
-            parent_agents: Arc::clone(&NO_PARENTS),
+            parent_agents: Arc::default(),
             project: Arc::clone(project),
         }
     }
@@ -153,16 +150,6 @@ impl Keys {
 fn bearer(value: &str) -> Option<&str> {
     let (scheme, key) = value.trim().split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| key.trim())
-}
-
-/// Handlers take the identity from here. The listener puts it there; so does the command line.
-impl<S: Sync> FromRequestParts<S> for Identity {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
-        let found = parts.extensions.get::<Self>().cloned();
-        found.ok_or_else(|| ApiError::unauthorised("the request was not authenticated"))
-    }
 }
 
 #[cfg(test)]

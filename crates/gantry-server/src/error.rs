@@ -1,26 +1,29 @@
 //! Errors of the API: one mapping from codes to statuses, one shape.
 
-use crate::model::Failure;
+use crate::model::{Conflict, ConflictDetails, ConflictError, Failure};
 use axum::Json;
 use axum::response::{IntoResponse, Response};
 use gantry_core::error::{ErrorCode, Refusal, ToolError};
+use gantry_runtime::ledger::{self, ApprovalRow};
 use http::{HeaderValue, StatusCode, header};
 
 /// The error answer to a request.
 #[derive(Debug)]
 pub struct ApiError {
     status: StatusCode,
-    error: ToolError,
+    error: Box<ToolError>,
+    /// How the approval stands instead, after a decision that came too late.
+    approval: Option<Box<ApprovalRow>>,
 }
 
 impl ApiError {
     pub(crate) fn new(status: StatusCode, code: ErrorCode, message: impl Into<String>) -> Self {
-        Self { status, error: ToolError::new(code, message) }
+        Self::of(status, ToolError::new(code, message))
     }
 
     /// An error that is worded already.
     pub(crate) fn of(status: StatusCode, error: ToolError) -> Self {
-        Self { status, error }
+        Self { status, error: Box::new(error), approval: None }
     }
 
     pub(crate) fn invalid(message: impl Into<String>) -> Self {
@@ -35,6 +38,16 @@ impl ApiError {
         Self::new(StatusCode::FORBIDDEN, ErrorCode::PermissionDenied, message)
     }
 
+    /// What is asked for does not fit what is there now.
+    pub(crate) fn conflict(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::CONFLICT, ErrorCode::InvalidArguments, message)
+    }
+
+    /// A decision that came too late: the answer shows how the approval stands.
+    pub(crate) fn too_late(status: StatusCode, code: ErrorCode, message: String, row: ApprovalRow) -> Self {
+        Self { approval: Some(Box::new(row)), ..Self::new(status, code, message) }
+    }
+
     pub(crate) fn not_found(message: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, ErrorCode::NotFound, message)
     }
@@ -42,26 +55,30 @@ impl ApiError {
 
 impl From<Refusal> for ApiError {
     fn from(refusal: Refusal) -> Self {
-        Self { status: status(refusal.error().code), error: refusal.error().clone() }
+        Self::of(status(refusal.error().code), refusal.error().clone())
     }
 }
 
-impl From<gantry_runtime::ledger::Error> for ApiError {
-    fn from(error: gantry_runtime::ledger::Error) -> Self {
-        tracing::error!("the store failed: {error}");
-        Self::new(
-            StatusCode::SERVICE_UNAVAILABLE,
-            ErrorCode::InternalError,
-            format!("the store failed: {error}"),
-        )
+impl From<ledger::Error> for ApiError {
+    fn from(error: ledger::Error) -> Self {
+        let message = format!("the store failed: {error}");
+        tracing::error!("{message}");
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, ErrorCode::InternalError, message)
     }
 }
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let body = Failure { ok: false, error: self.error };
-        let mut response = (self.status, Json(body)).into_response();
-        if self.status == StatusCode::UNAUTHORIZED {
+        let Self { status, error, approval } = self;
+        let mut response = match approval {
+            None => (status, Json(Failure { ok: false, error: *error })).into_response(),
+            Some(row) => {
+                let details = ConflictDetails { approval: (&*row).into() };
+                let error = ConflictError { code: error.code, message: error.message, details };
+                (status, Json(Conflict { ok: false, error })).into_response()
+            }
+        };
+        if status == StatusCode::UNAUTHORIZED {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         retry_later(&mut response);

@@ -5,9 +5,8 @@
 //! chunks, ignores the other length and closes the connection behind it, so nothing can hide there.
 
 use crate::error::ApiError;
-use gantry_core::ErrorCode;
 use http::uri::Authority;
-use http::{HeaderMap, Request, StatusCode, header};
+use http::{HeaderMap, Request, header};
 use std::net::SocketAddr;
 
 /// Which Host and Origin values are accepted.
@@ -32,7 +31,7 @@ impl HostCheck {
         for origin in headers.get_all(header::ORIGIN) {
             let origin = origin.to_str().unwrap_or_default();
             if !self.is_allowed_origin(origin) {
-                return Err(refused(format!(
+                return Err(ApiError::forbidden(format!(
                     "the origin {origin:?} may not call this server; see server.allowedOrigins"
                 )));
             }
@@ -52,7 +51,7 @@ impl HostCheck {
         if self.is_allowed_host(host) {
             return Ok(());
         }
-        Err(refused(format!("this server is not known as {host:?}; see server.allowedHosts")))
+        Err(ApiError::forbidden(format!("this server is not known as {host:?}; see server.allowedHosts")))
     }
 
     fn is_allowed_host(&self, host: &str) -> bool {
@@ -64,10 +63,6 @@ impl HostCheck {
         self.origins.iter().any(|known| known.eq_ignore_ascii_case(origin))
             || host.is_some_and(|host| self.is_allowed_host(host))
     }
-}
-
-fn refused(message: String) -> ApiError {
-    ApiError::new(StatusCode::FORBIDDEN, ErrorCode::PermissionDenied, message)
 }
 
 fn bind_host(bind: SocketAddr) -> String {

@@ -1,8 +1,10 @@
 //! The listener: its own accept loop, because timeouts, limits and `TCP_NODELAY` have to be set per connection.
 
+use crate::api::query::{Path, Sender};
 use crate::auth::Keys;
 use crate::error::ApiError;
 use crate::host_check::HostCheck;
+use crate::mcp::http::Target;
 use crate::{App, api, mcp, page};
 use axum::Router;
 use axum::body::Body;
@@ -13,7 +15,7 @@ use hyper::body::Incoming;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -44,11 +46,11 @@ pub struct Options {
     #[schemars(with = "Bind", extend("default" = "127.0.0.1:7420"))]
     pub bind: SocketAddr,
     /// Host names, without port, that requests may be addressed to, besides the bound address and `localhost`.
-    #[serde(deserialize_with = "lower_case::<Host, _>")]
+    #[serde(deserialize_with = "read_list::<Host, _, _>")]
     #[schemars(with = "Vec<Host>")]
     pub allowed_hosts: Vec<String>,
     /// Origins of web pages that may call Gantry from a browser, besides its own page.
-    #[serde(deserialize_with = "lower_case::<Origin, _>")]
+    #[serde(deserialize_with = "read_list::<Origin, _, _>")]
     #[schemars(with = "Vec<Origin>")]
     pub allowed_origins: Vec<String>,
 }
@@ -72,15 +74,6 @@ impl From<Bind> for SocketAddr {
     fn from(text: Bind) -> Self {
         text.parse().unwrap_or(DEFAULT_BIND)
     }
-}
-
-fn lower_case<'de, T, D>(input: D) -> Result<Vec<String>, D::Error>
-where
-    T: Deserialize<'de> + Into<String>,
-    D: Deserializer<'de>,
-{
-    let texts: Vec<String> = read_list::<T, _, _>(input)?;
-    Ok(texts.iter().map(|text| text.to_lowercase()).collect())
 }
 
 /// Why a server cannot listen.
@@ -217,7 +210,7 @@ impl RequestFilter {
             return refused.into_response();
         }
         // The page shows nothing without a key, and a browser cannot send one when it opens a page.
-        if page::is_meant(&request) && !request.headers().contains_key(header::AUTHORIZATION) {
+        if page::is_page_request(&request) && !request.headers().contains_key(header::AUTHORIZATION) {
             return page::respond();
         }
         let identity = match self.keys.identify(request.headers()).await {
@@ -226,7 +219,9 @@ impl RequestFilter {
         };
         // The endpoint that agents use most needs no routing.
         if request.uri().path() == "/mcp" {
-            return mcp::http::serve_default(&self.app, identity, request.map(Body::new)).await;
+            let sender = Sender { app: self.app.clone(), identity };
+            let served = mcp::http::serve(sender, Path(Target::default()), request.map(Body::new));
+            return served.await.into_response();
         }
         request.extensions_mut().insert(identity);
         let service = TowerToHyperService::new(self.router.clone());

@@ -8,7 +8,6 @@ mod tasks;
 mod websocket;
 
 use crate::Identity;
-use gantry_core::id::KeyId;
 use gantry_mcp::Server;
 use gantry_runtime::Projects;
 use serde_json::json;
@@ -45,11 +44,6 @@ impl Gateway {
         agent: Option<Arc<str>>,
     ) -> Self {
         Self { projects, identity, project, agent, session: OnceLock::new() }
-    }
-
-    /// The key of the store that the client came with.
-    pub(crate) fn key(&self) -> Option<KeyId> {
-        self.identity.key
     }
 
     /// Waits until all tools of the client are there, so that its first list is complete.

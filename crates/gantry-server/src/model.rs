@@ -56,6 +56,7 @@ impl<T> List<T> {
 /// The answer to a request that failed.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Failure {
+    #[schemars(extend("const" = false))]
     pub ok: bool,
     pub error: ToolError,
 }
@@ -63,6 +64,7 @@ pub struct Failure {
 /// The answer to a decision that came too late: how the approval stands.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Conflict {
+    #[schemars(extend("const" = false))]
     pub ok: bool,
     pub error: ConflictError,
 }

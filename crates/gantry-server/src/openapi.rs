@@ -3,8 +3,9 @@
 use crate::api::routes::{Operation, operations};
 use crate::model::{Conflict, Failure};
 use axum::Json;
-use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
+use schemars::transform::RecursiveTransform;
+use schemars::{Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
 /// `GET /api/openapi.json`.
@@ -48,8 +49,16 @@ impl Schemas {
             settings.meta_schema = None;
         });
         Self {
-            requests: settings.clone().for_deserialize().into_generator(),
-            answers: settings.for_serialize().into_generator(),
+            requests: settings
+                .clone()
+                .for_deserialize()
+                .with_transform(RecursiveTransform(drop_default))
+                .into_generator(),
+            answers: settings
+                .for_serialize()
+                .with_transform(RecursiveTransform(drop_default))
+                .with_transform(RecursiveTransform(compose))
+                .into_generator(),
         }
     }
 
@@ -77,7 +86,7 @@ impl Schemas {
         let admin = if operation.is_for_admins { "; takes the key of an administrator" } else { "" };
         let summary = format!("{}{admin}", operation.summary);
         let mut described = json!({
-            "summary": summary, "parameters": self.parameters(operation), "responses": responses,
+            "operationId": operation.id, "summary": summary, "parameters": self.parameters(operation), "responses": responses,
         });
         if let (Some((body, required)), Some(described)) = (operation.body, described.as_object_mut()) {
             let content = content("application/json", body(&mut self.requests).to_value());
@@ -107,6 +116,23 @@ impl Schemas {
         let mut schemas = self.requests.take_definitions(true);
         schemas.extend(self.answers.take_definitions(true));
         schemas
+    }
+}
+
+/// Generators of types take a field with a default as one that is always there, in requests too.
+fn drop_default(schema: &mut Schema) {
+    schema.remove("default");
+}
+
+/// Generators of types read a reference or a choice, and not the fields beside it; of what stands below `allOf`, they
+/// read everything.
+fn compose(schema: &mut Schema) {
+    for key in ["$ref", "anyOf"] {
+        if schema.get("properties").is_some()
+            && let Some(other) = schema.remove(key)
+        {
+            schema.insert("allOf".into(), json!([{ key: other }]));
+        }
     }
 }
 
@@ -174,6 +200,34 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn every_operation_has_a_name_of_its_own() {
+        let mut names: Vec<&str> = operations().iter().map(|operation| operation.id).collect();
+        names.sort_unstable();
+        let all = names.len();
+        names.dedup();
+        assert_eq!(names.len(), all);
+        let document = document();
+        let described = |path: &Map<String, Value>| {
+            path.values().filter(|operation| operation["operationId"].is_string()).count()
+        };
+        let paths = document["paths"].as_object().unwrap().values();
+        assert_eq!(paths.map(|path| described(path.as_object().unwrap())).sum::<usize>(), all);
+    }
+
+    #[test]
+    fn no_schema_has_fields_beside_a_reference_or_a_choice() {
+        fn check(schema: &Value) {
+            if let Some(members) = schema.as_object() {
+                let has = |key: &str| members.contains_key(key);
+                assert!(!has("properties") || !(has("$ref") || has("anyOf")), "{schema}");
+                members.values().for_each(check);
+            }
+            schema.as_array().into_iter().flatten().for_each(check);
+        }
+        check(&document()["components"]["schemas"]);
     }
 
     #[test]

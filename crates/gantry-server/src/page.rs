@@ -13,7 +13,7 @@ pub(crate) const PREFIX: &str = "/approvals/";
 const TEXT: &str = include_str!("page/approval.html");
 
 /// Whether a request is for the page.
-pub(crate) fn is_meant<B>(request: &Request<B>) -> bool {
+pub(crate) fn is_page_request<B>(request: &Request<B>) -> bool {
     let path = request.uri().path();
     let named = path.strip_prefix(PREFIX).is_some_and(|id| !id.contains('/'));
     matches!(*request.method(), Method::GET | Method::HEAD) && (named || path == "/approvals")
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     fn is_page(method: Method, path: &str) -> bool {
-        is_meant(&Request::builder().method(method).uri(path).body(()).unwrap())
+        is_page_request(&Request::builder().method(method).uri(path).body(()).unwrap())
     }
 
     #[test]

@@ -179,8 +179,10 @@ pub struct ListedTool {
     /// What it does.
     pub description: String,
     /// The JSON Schema of its arguments.
+    #[schemars(with = "serde_json::Map<String, Value>")]
     pub input_schema: Value,
     /// The JSON Schema of its result.
+    #[schemars(with = "Option<serde_json::Map<String, Value>>")]
     pub output_schema: Option<Value>,
     /// The provider's hints about it.
     pub annotations: Annotations,

@@ -1,14 +1,13 @@
 //! `/api/v1/approvals`: the calls that wait for a person or for their time, and decisions about them.
 
 use super::long_poll::LongPoll;
-use super::query::{self, Answer, PageParams, Path, Query, Sender, json};
+use super::query::{self, Answer, Path, Query, Sender};
 use super::short_id::ShortId;
+use crate::Identity;
 use crate::error::ApiError;
-use crate::model::{Approval, ApprovalQuery, Conflict, ConflictDetails, ConflictError, Decision, List, Wait};
-use crate::{App, Identity};
+use crate::model::{Approval, ApprovalQuery, Decision, List, Wait};
 use axum::Json;
 use axum::body::Body;
-use axum::response::Response;
 use gantry_core::id::ApprovalId;
 use gantry_core::{ErrorCode, Role};
 use gantry_runtime::approvals::{DecisionError, DecisionInput};
@@ -19,48 +18,30 @@ use std::sync::Arc;
 /// The header in which the command line and the page name themselves. It is shown and gives no right.
 pub(super) const VIA: &str = "gantry-via";
 
-/// What the store is asked for; only the sender's own approvals unless they may decide.
-fn filter(query: ApprovalQuery, who: &Identity) -> Result<ApprovalFilter, ApiError> {
-    query.project.as_deref().map(|name| who.check_project(name)).transpose()?;
-    let project = query.project.map(|name| vec![name.into()]);
-    Ok(ApprovalFilter {
+pub(super) async fn list(sender: Sender, Query(query): Query<ApprovalQuery>) -> Answer<List<Approval>> {
+    let mut poll = LongPoll::seconds(&sender, query.wait)?;
+    let filter = ApprovalFilter {
         state: query.state,
-        projects: project.or_else(|| who.projects.as_ref().map(|projects| projects.to_vec())),
-        principal: (who.role < Role::Approver).then(|| Arc::clone(&who.principal)),
+        projects: sender.recorded_projects(query.project.as_deref())?,
+        principal: (sender.role < Role::Approver).then(|| Arc::clone(&sender.principal)),
         name: query.tool.map(Into::into),
         session: query.session,
         call: query.call,
         cursor: None,
         limit: 0,
-    })
-}
-
-pub(super) async fn list(
-    Sender(app, who): Sender,
-    Query(query): Query<ApprovalQuery>,
-) -> Answer<List<Approval>> {
-    let mut poll = LongPoll::seconds(&app, &who, query.wait)?;
-    let part = PageParams { cursor: query.cursor, limit: query.limit };
-    let project = query.project.clone();
-    let filter = filter(query, &who)?;
-    let store = app.projects.store();
+    };
+    let store = sender.store();
     let fetch = |cursor, limit| store.approvals(ApprovalFilter { cursor, limit, ..filter.clone() });
+    let keep = |row: &ApprovalRow| is_shown_to(row, &sender);
     loop {
         poll.mark_seen();
-        let page = query::paginate_filtered(
-            part,
-            fetch,
-            |row| row.id,
-            ApprovalRow::argument_bytes,
-            |row| is_shown_to(row, &who),
-        )
-        .await?;
-        // The records of a project that was removed can still be read.
-        if let Some(project) = project.as_deref().filter(|_| page.items.is_empty()) {
-            query::known_project(&app, &who, Some(project))?;
+        let place = |row: &ApprovalRow| (row.id, row.argument_bytes());
+        let page: List<Approval> = query::list(query.cursor, query.limit, fetch, place, keep).await?;
+        if page.items.is_empty() {
+            sender.listed_project(query.project.as_deref())?;
         }
         if !page.items.is_empty() || !poll.wait_for_change().await? {
-            return Ok(query::list(page));
+            return Ok(Json(page));
         }
     }
 }
@@ -72,30 +53,30 @@ fn is_shown_to(row: &ApprovalRow, who: &Identity) -> bool {
 }
 
 pub(super) async fn show(
-    Sender(app, who): Sender,
+    sender: Sender,
     Path(id): Path<String>,
     Query(query): Query<Wait>,
 ) -> Answer<Approval> {
-    let id = resolve(&app, &who, &id).await?;
-    let mut poll = LongPoll::seconds(&app, &who, query.wait)?;
+    let id = resolve(&sender, &id).await?;
+    let mut poll = LongPoll::seconds(&sender, query.wait)?;
     poll.mark_seen();
-    let first = visible(&app, &who, id).await?;
-    let (mut row, before) = (first.clone(), first.state);
+    let mut row = visible(&sender, id).await?;
+    let before = row.state;
     while row.state == before && !before.is_over() && poll.wait_for_change().await? {
         poll.mark_seen();
-        row = visible(&app, &who, id).await?;
+        row = visible(&sender, id).await?;
     }
     Ok(Json(Approval::from(&row)))
 }
 
 /// The id that a path names, whole or by its last digits: of what waits, or else of everything that the sender may see.
-async fn resolve(app: &App, who: &Identity, text: &str) -> Result<ApprovalId, ApiError> {
+async fn resolve(sender: &Sender, text: &str) -> Result<ApprovalId, ApiError> {
     if let Ok(id) = text.parse() {
         return Ok(id);
     }
     let short = ShortId::parse(text, "appr_", "gantry approvals")?;
-    let mut found = app.projects.store().approvals_ending(short.bytes()).await?;
-    found.retain(|row| short.is_end_of(&row.id) && is_shown_to(row, who));
+    let mut found = sender.store().approvals_ending(short.bytes()).await?;
+    found.retain(|row| short.is_end_of(&row.id) && is_shown_to(row, sender));
     let waiting: Vec<ApprovalId> =
         found.iter().filter(|row| row.state.is_waiting()).map(|row| row.id).collect();
     let every: Vec<ApprovalId> = found.iter().map(|row| row.id).collect();
@@ -105,9 +86,9 @@ async fn resolve(app: &App, who: &Identity, text: &str) -> Result<ApprovalId, Ap
 }
 
 /// An approval that the sender may see; any other is answered like one that does not exist.
-async fn visible(app: &App, who: &Identity, id: ApprovalId) -> Result<ApprovalRow, ApiError> {
-    let found = app.projects.store().approval(id).await?;
-    found.filter(|row| is_shown_to(row, who)).ok_or_else(|| unknown(id))
+async fn visible(sender: &Sender, id: ApprovalId) -> Result<ApprovalRow, ApiError> {
+    let found = sender.store().approval(id).await?;
+    found.filter(|row| is_shown_to(row, sender)).ok_or_else(|| unknown(id))
 }
 
 fn unknown(id: ApprovalId) -> ApiError {
@@ -135,28 +116,25 @@ fn input(decision: Decision) -> Result<DecisionInput, ApiError> {
 }
 
 pub(super) async fn decide(
-    Sender(app, who): Sender,
+    sender: Sender,
     Path(id): Path<String>,
     headers: HeaderMap,
     body: Body,
-) -> Result<Response, ApiError> {
+) -> Answer<Approval> {
+    let projects = &sender.app.projects;
     // Before anything else, so that an agent does not even learn what there is to decide.
-    let Some(by) = who.approver(via(&headers)) else {
+    let Some(by) = sender.approver(via(&headers)) else {
         let why = "an agent cannot decide; it takes the key of an approver";
         if let Ok(id) = id.parse() {
-            app.projects
-                .services()
-                .record_refused_decision(id, (&who.principal, via(&headers)), None, why)
-                .await;
+            let by = (&*sender.principal, via(&headers));
+            projects.services().record_refused_decision(id, by, None, why).await;
         }
         return Err(ApiError::forbidden(why));
     };
-    let id = resolve(&app, &who, &id).await?;
+    let id = resolve(&sender, &id).await?;
     let decision = input(query::read("a decision", body).await?)?;
-    match app.projects.decide(id, &by, decision).await {
-        Ok(row) => Ok(json(StatusCode::OK, &Approval::from(&row))),
-        Err(error) => not_decided(error),
-    }
+    let decided = projects.decide(id, &by, decision).await;
+    decided.map(|row| Json(Approval::from(&row))).map_err(not_decided)
 }
 
 /// The name that the sender gives itself.
@@ -168,46 +146,39 @@ fn via(headers: &HeaderMap) -> &'static str {
     }
 }
 
-fn not_decided(error: DecisionError) -> Result<Response, ApiError> {
+fn not_decided(error: DecisionError) -> ApiError {
     let message = error.to_string();
     match error {
-        DecisionError::Unknown(id) => Err(unknown(id)),
-        DecisionError::Forbidden(message) => Err(ApiError::forbidden(message)),
-        DecisionError::Invalid(error) => Err(ApiError::of(StatusCode::BAD_REQUEST, error)),
-        DecisionError::Store(error) => Err(error.into()),
+        DecisionError::Unknown(id) => unknown(id),
+        DecisionError::Forbidden(message) => ApiError::forbidden(message),
+        DecisionError::Invalid(error) => ApiError::of(StatusCode::BAD_REQUEST, error),
+        DecisionError::Store(error) => error.into(),
         DecisionError::Decided(row) => {
-            Ok(stands(StatusCode::CONFLICT, ErrorCode::AlreadyDecided, message, &row))
+            ApiError::too_late(StatusCode::CONFLICT, ErrorCode::AlreadyDecided, message, *row)
         }
         DecisionError::Expired(row) => {
-            Ok(stands(StatusCode::GONE, ErrorCode::RejectedByTimeout, message, &row))
+            ApiError::too_late(StatusCode::GONE, ErrorCode::RejectedByTimeout, message, *row)
         }
     }
 }
 
-/// An error that shows how the approval stands.
-fn stands(status: StatusCode, code: ErrorCode, message: String, row: &ApprovalRow) -> Response {
-    let details = ConflictDetails { approval: row.into() };
-    json(status, &Conflict { ok: false, error: ConflictError { code, message, details } })
-}
-
-pub(super) async fn cancel(Sender(app, who): Sender, Path(id): Path<String>) -> Result<Response, ApiError> {
-    let id = resolve(&app, &who, &id).await?;
-    let row = visible(&app, &who, id).await?;
-    let own = who.visible_principal();
+pub(super) async fn cancel(sender: Sender, Path(id): Path<String>) -> Answer<Approval> {
+    let id = resolve(&sender, &id).await?;
+    let row = visible(&sender, id).await?;
+    let own = sender.visible_principal();
     if own.as_ref().is_some_and(|own| *own != row.principal) {
         return Err(ApiError::forbidden(
             "a call is withdrawn by its caller or by an administrator; an approver denies it instead",
         ));
     }
-    let why = format!("withdrawn by {}", who.principal);
-    let withdrawn =
-        row.state.is_waiting() && app.projects.services().withdraw(row.call, own.as_deref(), &why).await?;
-    let row = visible(&app, &who, id).await?;
+    let (services, why) = (sender.app.projects.services(), format!("withdrawn by {}", sender.principal));
+    let withdrawn = row.state.is_waiting() && services.withdraw(row.call, own.as_deref(), &why).await?;
+    let row = visible(&sender, id).await?;
     if withdrawn {
-        return Ok(json(StatusCode::OK, &Approval::from(&row)));
+        return Ok(Json(Approval::from(&row)));
     }
     let message = format!("{id} is {} already; only a call that waits can be withdrawn", row.state);
-    Ok(stands(StatusCode::CONFLICT, ErrorCode::AlreadyDecided, message, &row))
+    Err(ApiError::too_late(StatusCode::CONFLICT, ErrorCode::AlreadyDecided, message, row))
 }
 
 #[cfg(test)]

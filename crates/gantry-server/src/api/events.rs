@@ -1,6 +1,6 @@
 //! `/api/v1/events`: events as server-sent events: first the recent ones, then new ones.
 
-use super::query::{self, Query, Sender};
+use super::query::{Query, Sender};
 use crate::Identity;
 use crate::error::ApiError;
 use crate::model::{EventQuery, Missed};
@@ -14,21 +14,20 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
-use tokio_util::sync::CancellationToken;
 
 pub(super) async fn stream(
-    Sender(app, who): Sender,
+    sender: Sender,
     Query(query): Query<EventQuery>,
 ) -> Result<Sse<impl Stream<Item = Result<sse::Event, Infallible>>>, ApiError> {
-    let project =
-        query.project.as_deref().map(|name| query::known_project(&app, &who, Some(name))).transpose()?;
+    let project = sender.listed_project(query.project.as_deref())?;
     let types = query.types.map(|types| types.split(',').map(|word| word.trim().to_owned()).collect());
-    let (recent, live) = app.projects.services().events.subscribe();
-    let wait_until_invalid = Arc::clone(&app.keys).wait_until_invalid(who.key);
-    let slot = query.follow.then(|| app.slots.acquire(&who)).transpose()?;
-    let filter = Filter { decider: who.approver(""), who, project, types, _slot: slot };
+    let (recent, live) = sender.app.projects.services().events.subscribe();
+    let wait_until_invalid = Arc::clone(&sender.app.keys).wait_until_invalid(sender.key);
+    let slot = query.follow.then(|| sender.app.slots.acquire(&sender)).transpose()?;
+    let stop = sender.app.stop.clone().cancelled_owned();
+    let filter = Filter { decider: sender.approver(""), who: sender.identity, project, types, _slot: slot };
     let recent: Vec<_> = recent.iter().filter_map(|event| filter.to_sse(event)).map(Ok).collect();
-    let live = query.follow.then(|| follow(live, filter, app.stop.clone()));
+    let live = query.follow.then(|| follow(live, filter).take_until(stop));
     let stream = stream::iter(recent).chain(stream::iter(live).flatten()).take_until(wait_until_invalid);
     Ok(Sse::new(stream).keep_alive(KeepAlive::default()))
 }
@@ -36,15 +35,10 @@ pub(super) async fn stream(
 fn follow(
     live: broadcast::Receiver<Arc<Event>>,
     filter: Filter,
-    stop: CancellationToken,
 ) -> impl Stream<Item = Result<sse::Event, Infallible>> {
-    stream::unfold((live, filter, stop), |(mut live, filter, stop)| async move {
+    stream::unfold((live, filter), |(mut live, filter)| async move {
         loop {
-            let received = tokio::select! {
-                () = stop.cancelled() => return None,
-                received = live.recv() => received,
-            };
-            let sent = match received {
+            let sent = match live.recv().await {
                 Ok(event) => filter.to_sse(&event),
                 // A reader that is too slow is sent the number of events that it missed.
                 Err(RecvError::Lagged(missed)) => {
@@ -55,7 +49,7 @@ fn follow(
                 Err(RecvError::Closed) => return None,
             };
             if let Some(sent) = sent {
-                return Some((Ok(sent), (live, filter, stop)));
+                return Some((Ok(sent), (live, filter)));
             }
         }
     })
@@ -93,15 +87,8 @@ impl Filter {
             Some(project) => self.who.can_access_project(project),
             None => self.who.projects.is_none(),
         };
-        is_selected && reached && (self.is_admin() || self.is_own(event) || self.may_decide(event))
-    }
-
-    fn is_admin(&self) -> bool {
-        self.who.role == Role::Admin
-    }
-
-    fn is_own(&self, event: &Event) -> bool {
-        event.principal.as_ref() == Some(&self.who.principal)
+        let is_own = event.principal.as_ref() == Some(&self.who.principal);
+        is_selected && reached && (self.who.role == Role::Admin || is_own || self.may_decide(event))
     }
 
     fn may_decide(&self, event: &Event) -> bool {

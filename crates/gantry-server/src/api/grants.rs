@@ -1,57 +1,53 @@
 //! `/api/v1/grants`: approvals that hold for more than one call, and their revocation.
 
-use super::query::{self, Answer, PageParams, Path, Query, Sender};
+use super::query::{self, Answer, Path, Query, Sender};
 use super::short_id::ShortId;
+use crate::Identity;
 use crate::auth::now_us;
 use crate::error::ApiError;
 use crate::model::{Grant, GrantQuery, List, Revoked, Timestamp};
-use crate::{App, Identity};
 use axum::Json;
 use gantry_core::Role;
 use gantry_core::id::GrantId;
 use gantry_runtime::ledger::{GrantFilter, GrantRow, Scope};
 use std::sync::Arc;
 
-pub(super) async fn list(Sender(app, who): Sender, Query(query): Query<GrantQuery>) -> Answer<List<Grant>> {
-    query.project.as_deref().map(|name| who.check_project(name)).transpose()?;
-    let part = PageParams { cursor: query.cursor, limit: query.limit };
-    let project = query.project.as_deref().map(|name| vec![name.into()]);
-    let projects = project.or_else(|| who.projects.as_ref().map(|projects| projects.to_vec()));
+pub(super) async fn list(sender: Sender, Query(query): Query<GrantQuery>) -> Answer<List<Grant>> {
+    let projects = sender.recorded_projects(query.project.as_deref())?;
     let filter = GrantFilter { projects, revoked: query.revoked, ..GrantFilter::default() };
-    let store = app.projects.store();
+    let store = sender.store();
     let fetch = |cursor, limit| store.grants(GrantFilter { cursor, limit, ..filter.clone() });
-    let page =
-        query::paginate_filtered(part, fetch, |row| row.id, |_| 0, |row| is_shown_to(row, &who)).await?;
-    // The grants of a project that was removed can still be read.
-    if let Some(project) = query.project.as_deref().filter(|_| page.items.is_empty()) {
-        query::known_project(&app, &who, Some(project))?;
+    let keep = |row: &GrantRow| is_shown_to(row, &sender);
+    let page: List<Grant> = query::list(query.cursor, query.limit, fetch, |row| (row.id, 0), keep).await?;
+    if page.items.is_empty() {
+        sender.listed_project(query.project.as_deref())?;
     }
-    Ok(query::list(page))
+    Ok(Json(page))
 }
 
-pub(super) async fn revoke(Sender(app, who): Sender, Path(id): Path<String>) -> Answer<Revoked> {
-    if who.role < Role::Approver {
+pub(super) async fn revoke(sender: Sender, Path(id): Path<String>) -> Answer<Revoked> {
+    if sender.role < Role::Approver {
         return Err(ApiError::forbidden("revoking a grant takes the key of an approver"));
     }
-    let store = app.projects.store();
+    let store = sender.store();
     let id = match id.parse() {
         Ok(id) => id,
-        Err(_) => resolve(&app, &who, &id).await?,
+        Err(_) => resolve(&sender, &id).await?,
     };
-    let found = store.grant_of(id).await?.filter(|row| decides(row, &who));
+    let found = store.grant_of(id).await?.filter(|row| decides(row, &sender));
     if found.is_none() {
         return Err(ApiError::not_found(format!("there is no grant {id}; /api/v1/grants lists them")));
     }
-    let held = store.revoke_grant(id, Arc::clone(&who.principal), now_us()).await?;
+    let held = store.revoke_grant(id, Arc::clone(&sender.principal), now_us()).await?;
     Ok(Json(Revoked { id: id.to_string(), name: None, revoked: true, held }))
 }
 
 /// The id whose last digits a path names, of the grants that hold and that the sender may see.
-async fn resolve(app: &App, who: &Identity, text: &str) -> Result<GrantId, ApiError> {
+async fn resolve(sender: &Sender, text: &str) -> Result<GrantId, ApiError> {
     let list = "gantry approvals grants";
     let short = ShortId::parse(text, "grant_", list)?;
-    let found = app.projects.store().grants_ending(short.bytes()).await?;
-    let found = found.iter().filter(|row| short.is_end_of(&row.id) && is_shown_to(row, who));
+    let found = sender.store().grants_ending(short.bytes()).await?;
+    let found = found.iter().filter(|row| short.is_end_of(&row.id) && is_shown_to(row, sender));
     let found: Vec<GrantId> = found.map(|row| row.id).collect();
     let unknown = || ApiError::not_found(format!("there is no grant {text}; {list} lists them"));
     short.only(&found)?.ok_or_else(unknown)

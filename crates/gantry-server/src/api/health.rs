@@ -27,26 +27,26 @@ pub(super) async fn ready(State(app): State<App>) -> Response {
 }
 
 /// Proves that the audit trail is whole. The trail itself is the list of calls.
-pub(super) async fn verify_audit(Sender(app, who): Sender) -> Answer<AuditVerification> {
-    who.require_global_admin("verifying the ledger")?;
-    let found = app.projects.store().verify().await?;
+pub(super) async fn verify_audit(sender: Sender) -> Answer<AuditVerification> {
+    sender.require_global_admin("verifying the ledger")?;
+    let found = sender.store().verify().await?;
     let first_bad = found.bad.map(|bad| BadEntry { node: bad.node, entry: bad.seq, what: bad.what.into() });
     Ok(Json(AuditVerification { ok: first_bad.is_none(), entries: found.entries, first_bad }))
 }
 
 /// The figures are those of all projects.
-pub(super) async fn metrics(Sender(app, who): Sender) -> Result<Response, ApiError> {
-    who.require_all_projects("reading the metrics")?;
+pub(super) async fn metrics(sender: Sender) -> Result<Response, ApiError> {
+    sender.require_all_projects("reading the metrics")?;
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    Ok(([(header::CONTENT_TYPE, kind)], app.projects.metrics_page()).into_response())
+    Ok(([(header::CONTENT_TYPE, kind)], sender.app.projects.metrics_page()).into_response())
 }
 
-pub(super) async fn queues(Sender(app, who): Sender) -> Answer<List<Queue>> {
-    who.require_all_projects("looking at the queues")?;
-    Ok(Json(List::whole(app.projects.queues())))
+pub(super) async fn queues(sender: Sender) -> Answer<List<Queue>> {
+    sender.require_all_projects("looking at the queues")?;
+    Ok(Json(List::whole(sender.app.projects.queues())))
 }
 
 /// The first page, for every sender.
-pub(super) async fn page(Sender(app, who): Sender, headers: HeaderMap) -> Response {
-    (page::HEADERS, page::render(&app, &who, &headers)).into_response()
+pub(super) async fn page(sender: Sender, headers: HeaderMap) -> Response {
+    (page::HEADERS, page::render(&sender, &headers)).into_response()
 }

@@ -4,7 +4,6 @@ use super::query::{self, Answer, Query, Sender};
 use super::servers::unknown;
 use crate::error::ApiError;
 use crate::model::{List, LockDiffs, LockQuery, LockRequest, NoQuery};
-use crate::{App, Identity};
 use axum::Json;
 use axum::body::Body;
 use gantry_core::ErrorCode;
@@ -13,32 +12,26 @@ use gantry_runtime::Runtime;
 use http::StatusCode;
 use std::sync::Arc;
 
-pub(super) async fn diff(Sender(app, who): Sender, Query(query): Query<LockQuery>) -> Answer<LockDiffs> {
-    who.require_admin("comparing definitions")?;
-    let runtime = home(&app, &who, query.project.as_deref(), query.server.as_deref()).await?;
-    known(&runtime, query.server.as_deref())?;
+pub(super) async fn diff(sender: Sender, Query(query): Query<LockQuery>) -> Answer<LockDiffs> {
+    sender.require_admin("comparing definitions")?;
+    let runtime = home(&sender, query.project.as_deref(), query.server.as_deref()).await?;
     let mut found = runtime.lock_diff(query.server.as_deref());
     found.retain(|diff| query.tool.is_none() || diff.tool == query.tool);
     Ok(listed(&runtime, found))
 }
 
-pub(super) async fn accept(
-    Sender(app, who): Sender,
-    Query(NoQuery {}): Query<NoQuery>,
-    body: Body,
-) -> Answer<LockDiffs> {
-    who.require_admin("accepting definitions")?;
+pub(super) async fn accept(sender: Sender, _: NoQuery, body: Body) -> Answer<LockDiffs> {
+    sender.require_admin("accepting definitions")?;
     let accepted: LockRequest = query::read_optional("a choice of definitions to accept", body).await?;
     if accepted.tool.is_some() && accepted.server.is_none() {
         return Err(ApiError::invalid("\"tool\" needs \"server\": tools are accepted by their server"));
     }
-    let runtime = home(&app, &who, accepted.project.as_deref(), accepted.server.as_deref()).await?;
-    known(&runtime, accepted.server.as_deref())?;
+    let runtime = home(&sender, accepted.project.as_deref(), accepted.server.as_deref()).await?;
     let LockRequest { project: _, server, tool, revision } = &accepted;
     let choice = PinChoice { server: server.clone(), tool: tool.clone(), seen: revision.clone() };
     let done = runtime.lock_accept(choice).await;
     // Other runtimes of the project use the same pins.
-    app.projects.look_at_pins(&runtime.project).await;
+    sender.app.projects.look_at_pins(&runtime.project).await;
     Ok(listed(&runtime, done.map_err(|message| not_accepted(&runtime, &accepted, message))?))
 }
 
@@ -61,23 +54,19 @@ fn not_accepted(runtime: &Runtime, accepted: &LockRequest, message: String) -> A
 
 /// The runtime that has the server, of those that the project has.
 async fn home(
-    app: &App,
-    who: &Identity,
+    sender: &Sender,
     project: Option<&str>,
     server: Option<&str>,
 ) -> Result<Arc<Runtime>, ApiError> {
-    let project = query::known_project(app, who, project)?;
-    match app.projects.with_server(&project, server) {
-        Some(runtime) => Ok(runtime),
-        None => Ok(query::context(app, who, Some(&project), None).await?.runtime),
+    let project = sender.known_project(project)?;
+    let runtime = match sender.app.projects.with_server(&project, server) {
+        Some(runtime) => runtime,
+        None => sender.context(Some(&project), None).await?.runtime,
+    };
+    match server {
+        Some(id) if !runtime.servers().iter().any(|server| *server.id == *id) => Err(unknown(id)),
+        _ => Ok(runtime),
     }
-}
-
-/// Whether there is such a server.
-fn known(runtime: &Runtime, server: Option<&str>) -> Result<(), ApiError> {
-    let Some(id) = server else { return Ok(()) };
-    let runs = runtime.servers().iter().any(|server| &*server.id == id);
-    if runs { Ok(()) } else { Err(unknown(id)) }
 }
 
 fn listed(runtime: &Runtime, diffs: Vec<PinDiff>) -> Json<LockDiffs> {

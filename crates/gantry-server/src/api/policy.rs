@@ -1,6 +1,6 @@
 //! `/api/v1/policy/test`: what would be decided about a call, with nothing run and no person asked.
 
-use super::query::{self, Answer, Query, Sender};
+use super::query::{self, Answer, Sender};
 use crate::Identity;
 use crate::model::{NoQuery, PolicyTest, PolicyTestRequest};
 use axum::Json;
@@ -10,14 +10,10 @@ use gantry_runtime::PipelineContext;
 use gantry_runtime::projects::Context;
 use std::sync::Arc;
 
-pub(super) async fn test(
-    Sender(app, who): Sender,
-    Query(NoQuery {}): Query<NoQuery>,
-    body: Body,
-) -> Answer<PolicyTest> {
-    who.require_admin("testing the policies for others")?;
+pub(super) async fn test(sender: Sender, _: NoQuery, body: Body) -> Answer<PolicyTest> {
+    sender.require_admin("testing the policies for others")?;
     let call: PolicyTestRequest = query::read("a call", body).await?;
-    let context = query::context(&app, &who, call.project.as_deref(), call.agent.as_deref()).await?;
+    let context = sender.context(call.project.as_deref(), call.agent.as_deref()).await?;
     let Context { runtime, agent } = context;
     let local = Identity::local();
     let caller = Caller {

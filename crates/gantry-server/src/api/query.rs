@@ -1,7 +1,7 @@
-//! Reads requests: bodies, queries, ids, times and pages, each with an error that names the field.
+//! Reads requests: senders, bodies, queries, ids, times and pages, each with an error that names the field.
 
 use crate::error::ApiError;
-use crate::model::{List, OfProject};
+use crate::model::{List, NoQuery};
 use crate::{App, Identity};
 use axum::body::Body;
 use axum::extract::FromRequestParts;
@@ -9,13 +9,13 @@ use axum::response::{IntoResponse as _, Response};
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt as _;
 use gantry_core::ErrorCode;
-use gantry_runtime::ledger::Page;
+use gantry_runtime::ledger::{Page, Store};
 use gantry_runtime::projects::Context;
 use http::request::Parts;
 use http::{StatusCode, header};
 use hyper::body::Body as _;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::ops::Deref;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -67,15 +67,65 @@ async fn read_bounded(body: Body) -> Result<Option<Bytes>, axum::Error> {
 /// An answer of JSON.
 pub(crate) type Answer<T> = Result<axum::Json<T>, ApiError>;
 
-/// The server, and the sender of a request.
+/// The sender of a request, and the server that it is sent to.
 #[derive(Debug)]
-pub(crate) struct Sender(pub(crate) App, pub(crate) Identity);
+pub(crate) struct Sender {
+    pub(crate) app: App,
+    pub(crate) identity: Identity,
+}
+
+impl Deref for Sender {
+    type Target = Identity;
+
+    fn deref(&self) -> &Identity {
+        &self.identity
+    }
+}
 
 impl FromRequestParts<App> for Sender {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
-        Ok(Self(app.clone(), Identity::from_request_parts(parts, app).await?))
+        // The listener puts it there; so does the command line.
+        let identity = parts.extensions.get::<Identity>().cloned();
+        let missing = || ApiError::unauthorised("the request was not authenticated");
+        Ok(Self { app: app.clone(), identity: identity.ok_or_else(missing)? })
+    }
+}
+
+impl Sender {
+    pub(crate) fn store(&self) -> &Store {
+        self.app.projects.store()
+    }
+
+    /// The project that the request names, or else the default of its sender.
+    pub(crate) fn known_project(&self, named: Option<&str>) -> Result<Arc<str>, ApiError> {
+        let known = self.app.projects.named(self.project(named)?);
+        known.ok_or_else(|| ApiError::not_found("there is no such project"))
+    }
+
+    /// The project that a list of what there is now is of; none for a list of all.
+    pub(crate) fn listed_project(&self, named: Option<&str>) -> Result<Option<Arc<str>>, ApiError> {
+        named.map(|name| self.known_project(Some(name))).transpose()
+    }
+
+    /// The projects whose records a list may have; none for a list of all. The records of a project that was removed can
+    /// still be read.
+    pub(crate) fn recorded_projects(&self, named: Option<&str>) -> Result<Option<Vec<Arc<str>>>, ApiError> {
+        let Some(name) = named else { return Ok(self.projects.as_deref().map(<[_]>::to_vec)) };
+        self.check_project(name)?;
+        Ok(Some(vec![name.into()]))
+    }
+
+    /// The runtime that the request is for.
+    pub(crate) async fn context(
+        &self,
+        project: Option<&str>,
+        agent: Option<&str>,
+    ) -> Result<Context, ApiError> {
+        let project = self.known_project(project)?;
+        let agent = self.effective_agent(agent)?;
+        Ok(self.app.projects.context(&project, agent.as_deref()).await?)
     }
 }
 
@@ -94,6 +144,14 @@ impl<S: Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
     }
 }
 
+impl<S: Sync> FromRequestParts<S> for NoQuery {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        Ok(Query::from_request_parts(parts, state).await?.0)
+    }
+}
+
 /// The parameters of the path; a mistake in them is answered in the shape of every error.
 #[derive(Debug)]
 pub(crate) struct Path<T>(pub(crate) T);
@@ -107,14 +165,6 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T>
             Err(rejection) => Err(ApiError::invalid(rejection.body_text())),
         }
     }
-}
-
-/// The text of a JSON body without duplicate keys and the like, which readers would read differently.
-fn json_text(bytes: &Bytes) -> Result<&str, ApiError> {
-    let text = std::str::from_utf8(bytes).map_err(|_invalid| ApiError::invalid("the body is not UTF-8"))?;
-    gantry_core::json::check(text)
-        .map_err(|error| ApiError::invalid(format!("the body is unusable: {error}")))?;
-    Ok(text)
 }
 
 /// Reads a body of this type; the error names the field.
@@ -132,8 +182,11 @@ pub(crate) async fn read_optional<T: DeserializeOwned + Default>(
 }
 
 fn parse<T: DeserializeOwned>(what: &str, bytes: &Bytes) -> Result<T, ApiError> {
-    serde_json::from_str(json_text(bytes)?)
-        .map_err(|error| ApiError::invalid(format!("the body is not {what}: {error}")))
+    let text = std::str::from_utf8(bytes).map_err(|_invalid| ApiError::invalid("the body is not UTF-8"))?;
+    // Refuses duplicate keys and the like, which readers would read differently.
+    gantry_core::json::check(text)
+        .map_err(|error| ApiError::invalid(format!("the body is unusable: {error}")))?;
+    serde_json::from_str(text).map_err(|error| ApiError::invalid(format!("the body is not {what}: {error}")))
 }
 
 /// An id from the path.
@@ -151,37 +204,6 @@ pub(crate) fn moment(name: &str, text: Option<&str>) -> Result<Option<i64>, ApiE
     })
 }
 
-/// The runtime that a request is for: of the project that it names, or else of the default of its sender.
-pub(crate) async fn context(
-    app: &App,
-    who: &Identity,
-    project: Option<&str>,
-    agent: Option<&str>,
-) -> Result<Context, ApiError> {
-    let project = known_project(app, who, project)?;
-    let agent = who.effective_agent(agent)?;
-    Ok(app.projects.context(&project, agent.as_deref()).await?)
-}
-
-/// The project that a request names, or else the default of its sender.
-pub(crate) fn known_project(app: &App, who: &Identity, project: Option<&str>) -> Result<Arc<str>, ApiError> {
-    let wanted = who.project(project)?;
-    let known = app.projects.names().into_iter().find(|known| **known == *wanted);
-    known.ok_or_else(|| ApiError::not_found("there is no such project"))
-}
-
-/// The project that a list is of; none for a list of all.
-pub(crate) fn listed_project(app: &App, who: &Identity, of: OfProject) -> Result<Option<Arc<str>>, ApiError> {
-    of.project.map(|name| known_project(app, who, Some(&name))).transpose()
-}
-
-/// The page of a list that is asked for.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct PageParams<C> {
-    pub(crate) cursor: Option<C>,
-    pub(crate) limit: Option<u32>,
-}
-
 /// Rows of a page, at most and unless the request says.
 const MAX_PAGE: u32 = 1000;
 const DEFAULT_PAGE: u32 = 50;
@@ -192,54 +214,58 @@ const MAX_ANSWER_BYTES: usize = 4 * 1024 * 1024;
 /// Rows that are read for one page.
 const MAX_ROWS_SCANNED: usize = 20_000;
 
-/// A page of the rows that the sender may see, which the store cannot tell. `fetch` reads at most so many rows after a cursor;
-/// `place` is the cursor of a row, `bytes` its size where that matters. A page may have fewer items than were asked for and
-/// still have a next one.
-pub(crate) async fn paginate_filtered<T, C, F>(
-    part: PageParams<C>,
+/// A part of a list: of the rows that the sender may see, which the store cannot tell.
+pub(crate) async fn list<R, C, F, T>(
+    cursor: Option<C>,
+    limit: Option<u32>,
     fetch: impl Fn(Option<C>, u32) -> F,
-    place: fn(&T) -> C,
-    bytes: fn(&T) -> usize,
-    keep: impl Fn(&T) -> bool,
-) -> Result<Page<T, C>, ApiError>
+    place: fn(&R) -> (C, usize),
+    keep: impl Fn(&R) -> bool,
+) -> Result<List<T>, ApiError>
 where
-    F: Future<Output = Result<Page<T, C>, gantry_runtime::ledger::Error>>,
+    C: ToString,
+    F: Future<Output = Result<Page<R, C>, gantry_runtime::ledger::Error>>,
+    T: for<'a> From<&'a R>,
 {
-    let limit = part.limit.filter(|limit| *limit > 0).unwrap_or(DEFAULT_PAGE).min(MAX_PAGE);
-    let (mut items, mut cursor, mut seen, mut size) = (Vec::new(), part.cursor, 0, 0);
+    let page = paginate_filtered(cursor, limit, fetch, place, keep).await?;
+    let next = page.next.map(|next| next.to_string());
+    Ok(List { items: page.items.iter().map(T::from).collect(), next })
+}
+
+/// `fetch` reads at most so many rows after a cursor; `place` is the cursor of a row, and its size where that matters. A
+/// page may have fewer items than were asked for and still have a next one.
+async fn paginate_filtered<R, C, F>(
+    mut cursor: Option<C>,
+    limit: Option<u32>,
+    fetch: impl Fn(Option<C>, u32) -> F,
+    place: fn(&R) -> (C, usize),
+    keep: impl Fn(&R) -> bool,
+) -> Result<Page<R, C>, ApiError>
+where
+    F: Future<Output = Result<Page<R, C>, gantry_runtime::ledger::Error>>,
+{
+    let limit = limit.filter(|limit| *limit > 0).unwrap_or(DEFAULT_PAGE).min(MAX_PAGE);
+    let (mut items, mut seen, mut size) = (Vec::new(), 0, 0);
     loop {
         // The sender may see few of the rows that are read.
         let page = fetch(cursor, limit.max(DEFAULT_PAGE)).await?;
         seen += page.items.len();
         let mut rows = page.items.into_iter();
-        for row in rows.by_ref() {
-            if keep(&row) {
-                size += bytes(&row);
-                items.push(row);
-            }
-            if items.len() >= limit as usize || size >= MAX_ANSWER_BYTES {
-                break;
-            }
+        let mut full = false;
+        while !full && let Some(row) = rows.find(&keep) {
+            size += place(&row).1;
+            items.push(row);
+            full = items.len() >= limit as usize || size >= MAX_ANSWER_BYTES;
         }
-        let full = items.len() >= limit as usize || size >= MAX_ANSWER_BYTES;
         let more = rows.next().is_some() || page.next.is_some();
         match page.next {
             Some(next) if !full && seen < MAX_ROWS_SCANNED => cursor = Some(next),
-            _ if full => return Ok(Page { next: items.last().map(place).filter(|_| more), items }),
+            _ if full => {
+                return Ok(Page { next: items.last().map(|row| place(row).0).filter(|_| more), items });
+            }
             next => return Ok(Page { items, next }),
         }
     }
-}
-
-/// A page of rows as every endpoint gives it.
-pub(crate) fn list<R, C: ToString, T: for<'a> From<&'a R>>(page: Page<R, C>) -> axum::Json<List<T>> {
-    let next = page.next.map(|next| next.to_string());
-    axum::Json(List { items: page.items.iter().map(T::from).collect(), next })
-}
-
-/// An answer with this status.
-pub(crate) fn json(status: StatusCode, answer: &impl Serialize) -> Response {
-    json_response(status, serde_json::to_string(answer).unwrap_or_default())
 }
 
 /// An answer of JSON text.
@@ -262,8 +288,7 @@ mod tests {
     async fn walk(limit: u32, keep: impl Fn(&i64) -> bool + Copy) -> Vec<i64> {
         let (mut all, mut cursor) = (Vec::new(), None);
         loop {
-            let part = PageParams { cursor, limit: Some(limit) };
-            let page = paginate_filtered(part, fetch, |row| *row, |_| 0, keep).await.unwrap();
+            let page = paginate_filtered(cursor, Some(limit), fetch, |row| (*row, 0), keep).await.unwrap();
             assert!(page.items.len() <= limit as usize);
             all.extend(page.items);
             cursor = page.next;
@@ -291,17 +316,14 @@ mod tests {
             reads.set(reads.get() + 1);
             fetch(cursor, limit)
         };
-        let part = PageParams { cursor: None, limit: Some(1) };
-        let page = paginate_filtered(part, counted, |row| *row, |_| 0, |row| *row == 2).await.unwrap();
+        let page = paginate_filtered(None, Some(1), counted, |row| (*row, 0), |row| *row == 2).await.unwrap();
         assert_eq!((page.items, page.next, reads.get()), (vec![2], Some(2), 2));
     }
 
     #[tokio::test]
     async fn an_answer_that_has_many_bytes_is_short_and_says_that_there_is_more() {
-        let part = PageParams { cursor: None, limit: Some(50) };
-        let page = paginate_filtered(part, fetch, |row| *row, |_| MAX_ANSWER_BYTES / 3, |row| row % 2 == 0)
-            .await
-            .unwrap();
+        let place = |row: &i64| (*row, MAX_ANSWER_BYTES / 3);
+        let page = paginate_filtered(None, Some(50), fetch, place, |row| row % 2 == 0).await.unwrap();
         assert_eq!((page.items, page.next), (vec![100, 98, 96, 94], Some(94)));
     }
 }

@@ -6,14 +6,13 @@ use super::{
 };
 use crate::model::{
     Agent, AgentDetails, Approval, ApprovalQuery, AuditVerification, CallQuery, CallRecord, CallReply,
-    CallRequest, Canceled, ChangedServer, Configuration, Decision, Event, EventQuery, ExplainQuery,
-    Explained, Grant, GrantQuery, Health, InProject, Key, List, LockDiffs, LockQuery, LockRequest, MadeKey,
-    NewKey, NewServer, OfProject, PolicyTest, PolicyTestRequest, Project, Queue, Reloaded, Removed, Revoked,
-    Run, RunQuery, RunTree, Server, Switched, Tool, ToolQuery, Wait,
+    CallRequest, Canceled, ChangedServer, Configuration, Decision, EventQuery, ExplainQuery, Explained,
+    Grant, GrantQuery, Health, InProject, Key, List, LockDiffs, LockQuery, LockRequest, MadeKey, NewKey,
+    NewServer, OfProject, PolicyTest, PolicyTestRequest, Project, Queue, Reloaded, Removed, Revoked, Run,
+    RunQuery, RunTree, Server, StreamedEvent, Switched, Tool, ToolQuery, Wait,
 };
 use crate::{App, openapi};
-use axum::handler::Handler;
-use axum::routing::{self, MethodRouter};
+use axum::routing::{MethodRouter, delete, get, post};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value};
 
@@ -22,6 +21,8 @@ type MakeSchema = fn(&mut SchemaGenerator) -> Schema;
 
 /// One operation of the API.
 pub(crate) struct Operation {
+    /// Its name, for programs that are generated from the document.
+    pub(crate) id: &'static str,
     pub(crate) method: &'static str,
     pub(crate) path: &'static str,
     pub(crate) handler: MethodRouter<App>,
@@ -44,117 +45,96 @@ pub(crate) struct Operation {
 #[rustfmt::skip]
 pub(crate) fn operations() -> Vec<Operation> {
     vec![
-        get::<List<Tool>, _, _>("/api/v1/tools", tools::list,
+        op::<List<Tool>>("get /api/v1/tools", "listTools", get(tools::list),
             "List the tools that the caller may use; in other formats than json, the items are as models take them").query::<ToolQuery>(),
-        post::<CallReply, _, _>("/api/v1/calls", calls::create,
+        op::<CallReply>("post /api/v1/calls", "callTool", post(calls::create),
             "Call a tool; 202 if the call is deferred, or waits for an approval or for its time").body::<CallRequest>().statuses(&["200", "202"]),
-        get::<List<CallRecord>, _, _>("/api/v1/calls", calls::list, "List calls, newest first").query::<CallQuery>(),
-        get::<CallReply, _, _>("/api/v1/calls/{id}", calls::show, "Get a call, with its reply if that was kept").query::<Wait>(),
-        delete::<Canceled, _, _>("/api/v1/calls/{id}", calls::cancel, "Cancel a call that runs, or withdraw one that waits"),
-        post::<Canceled, _, _>("/api/v1/calls/{id}/cancel", calls::cancel, "The same, for clients that cannot send DELETE"),
-        get::<List<Approval>, _, _>("/api/v1/approvals", approvals::list,
+        op::<List<CallRecord>>("get /api/v1/calls", "listCalls", get(calls::list), "List calls, newest first").query::<CallQuery>(),
+        op::<CallReply>("get /api/v1/calls/{id}", "getCall", get(calls::show), "Get a call, with its reply if that was kept").query::<Wait>(),
+        op::<Canceled>("delete /api/v1/calls/{id}", "cancelCall", delete(calls::cancel), "Cancel a call that runs, or withdraw one that waits"),
+        op::<Canceled>("post /api/v1/calls/{id}/cancel", "postCancelCall", post(calls::cancel), "The same, for clients that cannot send DELETE"),
+        op::<List<Approval>>("get /api/v1/approvals", "listApprovals", get(approvals::list),
             "List the calls that wait for a person or for their time, and those that did").query::<ApprovalQuery>(),
-        get::<Approval, _, _>("/api/v1/approvals/{id}", approvals::show,
+        op::<Approval>("get /api/v1/approvals/{id}", "getApproval", get(approvals::show),
             "Get a call that waits or has waited, by its id or by at least 6 of the digits that this ends with").query::<Wait>(),
-        post::<Approval, _, _>("/api/v1/approvals/{id}/decision", approvals::decide,
+        op::<Approval>("post /api/v1/approvals/{id}/decision", "decideApproval", post(approvals::decide),
             "Approve or deny a call; takes the key of an approver. 409 if it was decided before, 410 if it has expired").body::<Decision>().conflict(),
-        post::<Approval, _, _>("/api/v1/approvals/{id}/cancel", approvals::cancel,
+        op::<Approval>("post /api/v1/approvals/{id}/cancel", "cancelApproval", post(approvals::cancel),
             "Withdraw a call that waits; for its caller and for administrators").conflict(),
-        get::<List<Grant>, _, _>("/api/v1/grants", grants::list,
+        op::<List<Grant>>("get /api/v1/grants", "listGrants", get(grants::list),
             "List the approvals that hold for more than one call").query::<GrantQuery>(),
-        delete::<Revoked, _, _>("/api/v1/grants/{id}", grants::revoke, "Revoke a grant; takes the key of an approver"),
-        get::<List<Key>, _, _>("/api/v1/keys", keys::list, "List the keys, without their secrets").admin(),
-        post::<MadeKey, _, _>("/api/v1/keys", keys::create,
+        op::<Revoked>("delete /api/v1/grants/{id}", "revokeGrant", delete(grants::revoke), "Revoke a grant; takes the key of an approver"),
+        op::<List<Key>>("get /api/v1/keys", "listKeys", get(keys::list), "List the keys, without their secrets").admin(),
+        op::<MadeKey>("post /api/v1/keys", "createKey", post(keys::create),
             "Make a key, which is shown once").admin().body::<NewKey>().statuses(&["201"]),
-        delete::<Revoked, _, _>("/api/v1/keys/{id}", keys::revoke, "Revoke a key, by its id or its name").admin(),
-        get::<Event<'static>, _, _>("/api/v1/events", events::stream,
+        op::<Revoked>("delete /api/v1/keys/{id}", "revokeKey", delete(keys::revoke), "Revoke a key, by its id or its name").admin(),
+        op::<StreamedEvent>("get /api/v1/events", "streamEvents", get(events::stream),
             "The events, as server-sent events: the recent ones, then new ones").query::<EventQuery>().content_type("text/event-stream"),
-        get::<List<Run>, _, _>("/api/v1/runs", runs::list, "List runs, newest first").query::<RunQuery>(),
-        get::<RunTree, _, _>("/api/v1/runs/{id}", runs::show, "Get a run as a tree of operations"),
-        post::<Canceled, _, _>("/api/v1/runs/{id}/cancel", runs::cancel, "Cancel a run and all its calls"),
-        get::<List<Server>, _, _>("/api/v1/servers", servers::list,
+        op::<List<Run>>("get /api/v1/runs", "listRuns", get(runs::list), "List runs, newest first").query::<RunQuery>(),
+        op::<RunTree>("get /api/v1/runs/{id}", "getRun", get(runs::show), "Get a run as a tree of operations"),
+        op::<Canceled>("post /api/v1/runs/{id}/cancel", "cancelRun", post(runs::cancel), "Cancel a run and all its calls"),
+        op::<List<Server>>("get /api/v1/servers", "listServers", get(servers::list),
             "List the MCP servers and the APIs, and how they are doing").query::<OfProject>(),
-        post::<ChangedServer, _, _>("/api/v1/servers", servers::add,
+        op::<ChangedServer>("post /api/v1/servers", "addServer", post(servers::add),
             "Add an MCP server until Gantry stops").admin().query::<InProject>().body::<NewServer>().statuses(&["201"]),
-        get::<Server, _, _>("/api/v1/servers/{id}", servers::show, "Get an MCP server or an API").query::<InProject>(),
-        delete::<Removed, _, _>("/api/v1/servers/{id}", servers::remove,
+        op::<Server>("get /api/v1/servers/{id}", "getServer", get(servers::show), "Get an MCP server or an API").query::<InProject>(),
+        op::<Removed>("delete /api/v1/servers/{id}", "removeServer", delete(servers::remove),
             "Stop an MCP server and remove its tools, until Gantry stops").admin().query::<InProject>(),
-        post::<ChangedServer, _, _>("/api/v1/servers/{id}/restart", servers::restart,
+        op::<ChangedServer>("post /api/v1/servers/{id}/restart", "restartServer", post(servers::restart),
             "Stop an MCP server and start it anew").admin().query::<InProject>(),
-        get::<List<Agent>, _, _>("/api/v1/agents", agents::list, "List the agents, and which of them is active").query::<OfProject>(),
-        get::<AgentDetails, _, _>("/api/v1/agents/{name}", agents::show, "Get an agent and its tools").query::<InProject>(),
-        post::<Switched, _, _>("/api/v1/agents/{name}/activate", agents::activate,
+        op::<List<Agent>>("get /api/v1/agents", "listAgents", get(agents::list), "List the agents, and which of them is active").query::<OfProject>(),
+        op::<AgentDetails>("get /api/v1/agents/{name}", "getAgent", get(agents::show), "Get an agent and its tools").query::<InProject>(),
+        op::<Switched>("post /api/v1/agents/{name}/activate", "activateAgent", post(agents::activate),
             "Make an agent the active one of its project").admin().query::<InProject>().optional_body::<InProject>(),
-        post::<Switched, _, _>("/api/v1/agents/{name}/deactivate", agents::deactivate,
+        op::<Switched>("post /api/v1/agents/{name}/deactivate", "deactivateAgent", post(agents::deactivate),
             "Make no agent active, if this one is").admin().query::<InProject>().optional_body::<InProject>(),
-        get::<List<Project>, _, _>("/api/v1/projects", projects::list, "List the projects and what each has"),
-        get::<Configuration, _, _>("/api/v1/config", config::show, "Whether the configuration on the disk is the one that holds").admin(),
-        post::<Reloaded, _, _>("/api/v1/config/reload", config::reload,
+        op::<List<Project>>("get /api/v1/projects", "listProjects", get(projects::list), "List the projects and what each has"),
+        op::<Configuration>("get /api/v1/config", "getConfiguration", get(config::show), "Whether the configuration on the disk is the one that holds").admin(),
+        op::<Reloaded>("post /api/v1/config/reload", "reloadConfiguration", post(config::reload),
             "Read the configuration again and apply what has changed").admin(),
-        get::<LockDiffs, _, _>("/api/v1/lock", lock::diff,
+        op::<LockDiffs>("get /api/v1/lock", "listLockDiffs", get(lock::diff),
             "List the differences between the pinned definitions of tools and those of now").admin().query::<LockQuery>(),
-        post::<LockDiffs, _, _>("/api/v1/lock", lock::accept,
+        op::<LockDiffs>("post /api/v1/lock", "acceptLockDiffs", post(lock::accept),
             "Accept and pin the definitions of now: all, those of a server, or one tool's").admin().optional_body::<LockRequest>(),
-        get::<List<Queue>, _, _>("/api/v1/queues", health::queues, "List the queues: depth, use and waits"),
-        get::<List<CallRecord>, _, _>("/api/v1/audit", calls::list, "The audit trail, newest first").query::<CallQuery>(),
-        get::<AuditVerification, _, _>("/api/v1/audit/verify", health::verify_audit, "Prove that the audit trail is whole").admin(),
-        get::<Explained, _, _>("/api/v1/explain", tools::explain,
+        op::<List<Queue>>("get /api/v1/queues", "listQueues", get(health::queues), "List the queues: depth, use and waits"),
+        op::<List<CallRecord>>("get /api/v1/audit", "listAuditTrail", get(calls::list), "The audit trail, newest first").query::<CallQuery>(),
+        op::<AuditVerification>("get /api/v1/audit/verify", "verifyAuditTrail", get(health::verify_audit), "Prove that the audit trail is whole").admin(),
+        op::<Explained>("get /api/v1/explain", "explain", get(tools::explain),
             "Why a tool is visible to an agent, or not; without a tool, what looks wrong").admin().query::<ExplainQuery>(),
-        post::<PolicyTest, _, _>("/api/v1/policy/test", policy::test,
+        op::<PolicyTest>("post /api/v1/policy/test", "testPolicy", post(policy::test),
             "What would be decided about a call, with nothing run and no person asked").admin().body::<PolicyTestRequest>(),
-        get::<Map<String, Value>, _, _>("/api/openapi.json", openapi::serve, "This document"),
-        get::<String, _, _>("/metrics", health::metrics, "Counters for Prometheus").content_type("application/openmetrics-text"),
-        get::<Health, _, _>("/healthz", health::live, "Whether the process lives"),
-        get::<Health, _, _>("/readyz", health::ready, "Whether a call could be put on record now"),
+        op::<Map<String, Value>>("get /api/openapi.json", "getOpenApi", get(openapi::serve), "This document"),
+        op::<String>("get /metrics", "getMetrics", get(health::metrics), "Counters for Prometheus").content_type("application/openmetrics-text"),
+        op::<Health>("get /healthz", "getHealth", get(health::live), "Whether the process lives"),
+        op::<Health>("get /readyz", "getReadiness", get(health::ready), "Whether a call could be put on record now; 503 if not").statuses(&["200", "503"]),
     ]
 }
 
-fn get<T: JsonSchema, H: Handler<P, App>, P: 'static>(
-    path: &'static str,
-    handler: H,
+/// An operation with this method and path, which answers with a `T`.
+fn op<T: JsonSchema>(
+    place: &'static str,
+    id: &'static str,
+    handler: MethodRouter<App>,
     summary: &'static str,
 ) -> Operation {
-    Operation::new::<T>("get", path, routing::get(handler), summary)
-}
-
-fn post<T: JsonSchema, H: Handler<P, App>, P: 'static>(
-    path: &'static str,
-    handler: H,
-    summary: &'static str,
-) -> Operation {
-    Operation::new::<T>("post", path, routing::post(handler), summary)
-}
-
-fn delete<T: JsonSchema, H: Handler<P, App>, P: 'static>(
-    path: &'static str,
-    handler: H,
-    summary: &'static str,
-) -> Operation {
-    Operation::new::<T>("delete", path, routing::delete(handler), summary)
+    let (method, path) = place.split_once(' ').unwrap_or(("get", place));
+    Operation {
+        id,
+        method,
+        path,
+        handler,
+        summary,
+        is_for_admins: false,
+        query: None,
+        body: None,
+        statuses: &["200"],
+        content_type: "application/json",
+        answer: SchemaGenerator::subschema_for::<T>,
+        has_conflict: false,
+    }
 }
 
 impl Operation {
-    fn new<T: JsonSchema>(
-        method: &'static str,
-        path: &'static str,
-        handler: MethodRouter<App>,
-        summary: &'static str,
-    ) -> Self {
-        Self {
-            method,
-            path,
-            handler,
-            summary,
-            is_for_admins: false,
-            query: None,
-            body: None,
-            statuses: &["200"],
-            content_type: "application/json",
-            answer: SchemaGenerator::subschema_for::<T>,
-            has_conflict: false,
-        }
-    }
-
     fn admin(self) -> Self {
         Self { is_for_admins: true, ..self }
     }

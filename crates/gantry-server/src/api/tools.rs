@@ -13,15 +13,12 @@ use gantry_core::{EntryPoint, raw};
 /// The format with everything that Gantry knows about each tool.
 const OWN_FORMAT: &str = "json";
 
-pub(super) async fn list(
-    Sender(app, who): Sender,
-    Query(query): Query<ToolQuery>,
-) -> Result<Response, ApiError> {
+pub(super) async fn list(sender: Sender, Query(query): Query<ToolQuery>) -> Result<Response, ApiError> {
     let format = query.format.as_deref().filter(|word| *word != OWN_FORMAT).map(named).transpose()?;
-    let context = query::context(&app, &who, query.project.as_deref(), query.agent.as_deref()).await?;
+    let context = sender.context(query.project.as_deref(), query.agent.as_deref()).await?;
     let rt = &context.runtime;
-    let session =
-        rt.shared_session(who.caller(&rt.project, context.agent.clone()), entry_point(&who)).await?;
+    let caller = sender.caller(&rt.project, context.agent.clone());
+    let session = rt.shared_session(caller, entry_point(&sender)).await?;
     let items = match format {
         None => rt.listing(&session),
         Some(format) => rt.formatted(&session, format),
@@ -42,12 +39,9 @@ pub(super) fn entry_point(who: &Identity) -> EntryPoint {
     if who.owner { EntryPoint::Cli } else { EntryPoint::Http }
 }
 
-pub(super) async fn explain(
-    Sender(app, who): Sender,
-    Query(query): Query<ExplainQuery>,
-) -> Answer<Explained> {
-    who.require_admin("explaining what others may use")?;
-    let context = query::context(&app, &who, query.project.as_deref(), query.agent.as_deref()).await?;
+pub(super) async fn explain(sender: Sender, Query(query): Query<ExplainQuery>) -> Answer<Explained> {
+    sender.require_admin("explaining what others may use")?;
+    let context = sender.context(query.project.as_deref(), query.agent.as_deref()).await?;
     Ok(Json(match &query.tool {
         Some(tool) => Explained::Tool(context.runtime.explain(tool, context.agent.as_deref(), query.depth)),
         None => Explained::Warnings { warnings: context.runtime.warnings() },

@@ -6,7 +6,7 @@
 use super::Identity;
 use super::token::Token;
 use crate::error::ApiError;
-use arc_swap::ArcSwap;
+use arc_swap::ArcSwapOption;
 use gantry_core::digest::Digest;
 use gantry_core::id::KeyId;
 use gantry_core::pattern::Pattern;
@@ -29,15 +29,16 @@ const POLL_INTERVAL: Duration = Duration::from_millis(500);
 #[derive(Debug)]
 pub(crate) struct ApiKeyCache {
     projects: Arc<Projects>,
-    snapshot: ArcSwap<Snapshot>,
+    snapshot: ArcSwapOption<Snapshot>,
     /// Held while the store is read.
     reading: SerialGate,
 }
 
-#[derive(Debug, Default, Clone)]
+#[derive(Debug)]
 struct Snapshot {
-    /// When it was read, and the version of what was read; nothing before the first time.
-    read: Option<(Instant, i64)>,
+    read_at: Instant,
+    /// The version of the store that was read.
+    version: i64,
     keys: Arc<HashMap<KeyId, CachedKey>>,
 }
 
@@ -57,14 +58,14 @@ impl CachedKey {
 
 impl ApiKeyCache {
     pub(crate) fn new(projects: Arc<Projects>) -> Arc<Self> {
-        Arc::new(Self { projects, snapshot: ArcSwap::default(), reading: SerialGate::default() })
+        Arc::new(Self { projects, snapshot: ArcSwapOption::empty(), reading: SerialGate::default() })
     }
 
     /// The holder of this key. The error does not say why a key is refused.
     pub(super) async fn find(&self, token: &Token<'_>) -> Result<Identity, ApiError> {
         let digest = token.digest();
-        let keys = self.fresh().await?;
-        let cached = keys.get(&token.id);
+        let snapshot = self.fresh().await?;
+        let cached = snapshot.keys.get(&token.id);
         let known = cached.filter(|cached| bool::from(cached.secret.as_bytes().ct_eq(digest.as_bytes())));
         known
             .filter(|cached| cached.is_valid())
@@ -75,8 +76,12 @@ impl ApiKeyCache {
     /// Refuses a request whose key has expired or was revoked since it came in; one without a key passes.
     pub(crate) async fn check(&self, key: Option<KeyId>) -> Result<(), ApiError> {
         let Some(key) = key else { return Ok(()) };
-        let keys = self.fresh().await?;
-        if keys.get(&key).is_some_and(CachedKey::is_valid) { Ok(()) } else { Err(invalid_key_error()) }
+        let snapshot = self.fresh().await?;
+        if snapshot.keys.get(&key).is_some_and(CachedKey::is_valid) {
+            Ok(())
+        } else {
+            Err(invalid_key_error())
+        }
     }
 
     /// Resolves when the key expires or is revoked, to close long-lived streams; never without a key.
@@ -89,43 +94,34 @@ impl ApiKeyCache {
         }
     }
 
-    async fn fresh(&self) -> Result<Arc<HashMap<KeyId, CachedKey>>, ledger::Error> {
-        if let Some(keys) = self.snapshot.load().keys_if_fresh() {
-            return Ok(keys);
+    async fn fresh(&self) -> Result<Arc<Snapshot>, ledger::Error> {
+        let is_fresh = |known: &Arc<Snapshot>| known.read_at.elapsed() < MAX_AGE;
+        if let Some(known) = self.snapshot.load_full().filter(is_fresh) {
+            return Ok(known);
         }
         let _turn = self.reading.enter().await;
-        // Another request may have read it meanwhile.
         let known = self.snapshot.load_full();
-        if let Some(keys) = known.keys_if_fresh() {
-            return Ok(keys);
+        // Another request may have read it meanwhile.
+        if let Some(known) = known.clone().filter(is_fresh) {
+            return Ok(known);
         }
-        self.read(&known).await
-    }
-
-    /// Reads the store now, because it was changed here.
-    pub(crate) async fn refresh(&self) -> Result<(), ledger::Error> {
-        let _turn = self.reading.enter().await;
-        self.read(&Snapshot::default()).await.map(|_keys| ())
-    }
-
-    async fn read(&self, known: &Snapshot) -> Result<Arc<HashMap<KeyId, CachedKey>>, ledger::Error> {
         let store = self.projects.store();
         // Both before the keys: what is changed meanwhile makes the next reader read again.
-        let (at, version) = (Instant::now(), store.version().await?);
-        let keys = match known.read {
-            Some((_, same)) if same == version => Arc::clone(&known.keys),
+        let (read_at, version) = (Instant::now(), store.version().await?);
+        let keys = match known {
+            Some(known) if known.version == version => Arc::clone(&known.keys),
             Some(_) | None => Arc::new(store.keys().await?.into_iter().filter_map(cached).collect()),
         };
-        let snapshot = Snapshot { read: Some((at, version)), keys: Arc::clone(&keys) };
-        self.snapshot.store(Arc::new(snapshot));
-        Ok(keys)
+        let snapshot = Arc::new(Snapshot { read_at, version, keys });
+        self.snapshot.store(Some(Arc::clone(&snapshot)));
+        Ok(snapshot)
     }
-}
 
-impl Snapshot {
-    fn keys_if_fresh(&self) -> Option<Arc<HashMap<KeyId, CachedKey>>> {
-        let (at, _) = self.read?;
-        (at.elapsed() < MAX_AGE).then(|| Arc::clone(&self.keys))
+    /// The next reader reads the store, because it was changed here.
+    pub(crate) async fn forget(&self) {
+        // What is just being read may be from before the change.
+        let _turn = self.reading.enter().await;
+        self.snapshot.store(None);
     }
 }
 

@@ -38,13 +38,6 @@ pub(super) enum SessionKind {
 impl Gateway {
     /// Opens a session, or joins the shared one.
     pub(super) async fn begin_session(&self, kind: SessionKind) -> Result<(), ErrorObject> {
-        // Not reached: the MCP server begins one session per handler. Another one would never be closed.
-        if self.session.get().is_some() {
-            return Err(ErrorObject::new(
-                INVALID_REQUEST,
-                "this client has a session already; connect again for another one",
-            ));
-        }
         let session = self.new_session(kind).await.map_err(|refusal| refused(&refusal))?;
         self.session.get_or_init(|| CurrentSession {
             kind,

@@ -45,25 +45,16 @@ pub(super) async fn request(
     let unknown = || ErrorObject::new(INVALID_PARAMS, "there is no such task");
     let failed = |error: gantry_core::Refusal| refused(&error);
     let reply = runtime.held(session, call).await.map_err(failed)?.ok_or_else(unknown)?;
-    match method {
-        ForwardMethod::TaskCancel => {
-            runtime.withdraw(session, call, "its client canceled it").await.map_err(failed)?;
-            Ok("{}".to_owned())
-        }
-        ForwardMethod::TaskGet => {
-            let task = described(&reply);
-            runtime.collect(&reply).await;
-            Ok(task)
-        }
-        // A task asks for no input, so there is nothing to update.
-        ForwardMethod::TaskUpdate
-        | ForwardMethod::ReadResource
-        | ForwardMethod::GetPrompt
-        | ForwardMethod::Complete
-        | ForwardMethod::Subscribe
-        | ForwardMethod::Unsubscribe
-        | ForwardMethod::SetLevel => Ok("{}".to_owned()),
+    if matches!(method, ForwardMethod::TaskCancel) {
+        runtime.withdraw(session, call, "its client canceled it").await.map_err(failed)?;
     }
+    if !matches!(method, ForwardMethod::TaskGet) {
+        // A task asks for no input, so there is nothing to update.
+        return Ok("{}".to_owned());
+    }
+    let task = described(&reply);
+    runtime.collect(&reply).await;
+    Ok(task)
 }
 
 /// The task with its outcome, if it is over.
@@ -73,7 +64,8 @@ fn described(reply: &Reply) -> String {
         return task;
     }
     match result(reply) {
-        Ok(result) => raw::with(&task, "result", &completed(&result)),
+        Ok(result) if raw::member(&result, "resultType").is_some() => raw::with(&task, "result", &result),
+        Ok(result) => raw::with(&task, "result", &raw::with(&result, "resultType", "\"complete\"")),
         Err(error) => {
             let error = json!({ "code": error.code, "message": error.message }).to_string();
             raw::with(&raw::with(&task, "status", "\"failed\""), "error", &error)
@@ -81,19 +73,16 @@ fn described(reply: &Reply) -> String {
     }
 }
 
-fn completed(result: &str) -> String {
-    if raw::member(result, "resultType").is_some() {
-        return result.to_owned();
-    }
-    raw::with(result, "resultType", "\"complete\"")
-}
-
 fn describe(reply: &Reply) -> String {
     let (status, message) = match reply.state {
         State::PendingApproval => ("working", waits(reply)),
         State::ScheduledForExecution => ("working", "waiting for its time".to_owned()),
         State::ApprovedReady | State::Executing => ("working", "approved and running".to_owned()),
-        State::CancelledBySystem => ("cancelled", canceled(reply)),
+        // The words that any other caller reads.
+        State::CancelledBySystem => {
+            let why = reply.outcome.as_ref().err().map(|error| error.message.clone());
+            ("cancelled", why.unwrap_or_else(|| "canceled; nothing was run".to_owned()))
+        }
         State::CompletedSuccess => ("completed", "done".to_owned()),
         State::CompletedFailure | State::OutcomeUnknown | State::Refused => {
             ("completed", "failed".to_owned())
@@ -112,12 +101,6 @@ fn describe(reply: &Reply) -> String {
         "lastUpdatedAt": clock::iso(updated), "ttlMs": null, "pollIntervalMs": POLL_MS,
     })
     .to_string()
-}
-
-/// Why it will not run, in the words that any other caller reads.
-fn canceled(reply: &Reply) -> String {
-    let why = reply.outcome.as_ref().err().map(|error| error.message.clone());
-    why.unwrap_or_else(|| "canceled; nothing was run".to_owned())
 }
 
 fn waits(reply: &Reply) -> String {

@@ -26,14 +26,14 @@ const SEND_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// `/ws`, `/ws/{project}`, and `/ws/{project}/agents/{agent}`: the tools of this agent.
 pub(crate) async fn open_socket(
-    Sender(app, identity): Sender,
+    sender: Sender,
     Path(target): Path<Target>,
     upgrade: WebSocketUpgrade,
 ) -> Result<Response, ApiError> {
-    let gateway = gateway(&app, identity, &target)?;
+    let gateway = gateway(&sender, &target)?;
     gateway.settled().await;
-    let wait_until_invalid = Arc::clone(&app.keys).wait_until_invalid(gateway.key());
-    let Some((messages, responses)) = app.mcp.connect(gateway) else {
+    let wait_until_invalid = Arc::clone(&sender.app.keys).wait_until_invalid(sender.key);
+    let Some((messages, responses)) = sender.app.mcp.connect(gateway) else {
         let message = format!("{CONNECTIONS} connections are open already; close one and try again");
         return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, ErrorCode::QueueFull, message));
     };

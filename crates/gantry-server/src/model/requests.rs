@@ -21,13 +21,13 @@ pub struct CallRequest {
     pub agent: Option<String>,
     /// In this project; else in the only one of the key, or in default.
     pub project: Option<String>,
-    /// Whether the answer waits for the outcome.
+    /// Whether the answer waits for the outcome; it does unless given.
     #[serde(default)]
     pub mode: Mode,
     /// A repeated call with the same key gets the first result.
     #[schemars(length(max = 256))]
     pub idempotency_key: Option<String>,
-    /// Its priority in a queue.
+    /// Its priority in a queue; `normal` unless given.
     #[serde(default)]
     pub priority: Priority,
     /// A time limit below the configured one.
@@ -61,7 +61,7 @@ pub struct Decision {
     pub modified_args: Option<Box<RawValue>>,
     /// Why, for the caller to read.
     pub reason: Option<String>,
-    /// For this call, for such calls of its session, or for all such calls of its caller.
+    /// For this call, for such calls of its session, or for all such calls of its caller; `once` unless given.
     #[serde(default)]
     pub scope: Scope,
 }

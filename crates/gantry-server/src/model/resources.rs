@@ -1,6 +1,6 @@
 //! The answers that the server builds itself.
 
-use super::{List, LockDiff, Pins, Server, Timestamp};
+use super::{Event, List, LockDiff, Pins, Server, Timestamp};
 use gantry_core::Role;
 use gantry_core::digest::Digest;
 use gantry_core::id::{ApprovalId, GrantId, KeyId, NodeId, SessionId};
@@ -238,6 +238,14 @@ pub struct Health {
     pub status: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+}
+
+/// What the stream of events has: events, and how many of them are missing.
+#[derive(Debug, JsonSchema)]
+#[serde(untagged)]
+pub enum StreamedEvent {
+    Event(Event<'static>),
+    Missed(Missed),
 }
 
 /// How many events a reader has missed because it was too slow.

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub(crate) struct ActiveConfig {
     source: Source,
     extra: Extra,
-    /// The ledger that was opened at the start, whatever the file says by now.
+    /// The ledger that was opened at the start; a changed file cannot name another.
     ledger: PathBuf,
     state: Mutex<State>,
 }

@@ -172,7 +172,7 @@ async fn a_question_without_a_request_outlives_the_newest_one_of_its_session() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_hears_that_its_question_has_become_moot() {
+async fn a_server_is_notified_that_its_question_was_withdrawn() {
     let (outcome, mut answers) = tokio::sync::mpsc::channel(1);
     let (connection, _events) = legacy(move |mut peer: Peer| {
         let outcome = outcome.clone();

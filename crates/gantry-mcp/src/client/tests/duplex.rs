@@ -95,7 +95,7 @@ async fn logs_of_several_sessions_reach_none_of_them() {
 }
 
 #[tokio::test]
-async fn withdrawing_is_told_whether_by_token_or_by_dropping() {
+async fn withdrawing_notifies_the_server_by_token_and_by_dropping() {
     let (reported, mut withdrawn) = tokio::sync::mpsc::channel(4);
     let (connection, _events) = legacy(move |mut peer: Peer| {
         let reported = reported.clone();

@@ -1,13 +1,11 @@
 //! The first page: how the servers are doing, which agents there are, and where to connect. Written here, without a
 //! script; it shows what the agent role may see and nothing else.
 
+use crate::api::query::Sender;
 use crate::api::{agents, projects};
-use crate::model::{Agent, Project};
-use crate::{App, Identity};
-use gantry_provider::{HealthStatus, ProviderStatus};
+use crate::model::{Agent, HealthStatus, Server};
 use gantry_runtime::projects::DEFAULT;
-use http::header;
-use http::{HeaderMap, HeaderName};
+use http::{HeaderMap, HeaderName, header};
 
 /// What the browser may do with the page: show it, with the style and the picture that are in it.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -21,28 +19,20 @@ pub(super) const HEADERS: [(HeaderName, &str); 5] = [
     (header::REFERRER_POLICY, "no-referrer"),
 ];
 
-/// Agents that the page shows; the API lists all.
-const AGENTS: usize = 50;
-
-/// Characters of a description that it shows.
-const DESCRIPTION: usize = 160;
-
 /// The page, for a browser that came by this host: what its sender may know of.
-pub(super) fn render(app: &App, who: &Identity, headers: &HeaderMap) -> String {
+pub(super) fn render(sender: &Sender, headers: &HeaderMap) -> String {
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or("localhost");
     let host = escaped(host);
-    let projects = projects::visible(app, who);
-    let mut servers = app.projects.servers(None);
-    servers.retain(|server| who.can_access_project(&server.project));
-    let mut agents: Vec<Agent> = agents::visible(app, who, None).collect();
-    let more = agents.split_off(agents.len().min(AGENTS)).len();
+    let projects = projects::visible(sender);
+    let mut servers = sender.app.projects.servers(None);
+    servers.retain(|server| sender.can_access_project(&server.project));
+    let agents: Vec<Agent> = agents::visible(sender, None).collect();
     fill(&[
         ("version", env!("CARGO_PKG_VERSION")),
         ("host", &host),
         ("summary", &summary(&servers, projects.iter().filter_map(|project| project.tools).sum())),
-        ("servers", &server_table(&servers, projects.len() > 1)),
-        ("agents", &agent_section(&agents, more, &projects)),
-        ("doors", &doors(&host, &agents, &projects)),
+        ("servers", &server_table(&servers)),
+        ("agents", &agent_section(&agents)),
     ])
 }
 
@@ -60,7 +50,7 @@ fn fill(values: &[(&str, &str)]) -> String {
 }
 
 /// How many there are of each light, and how many tools in all, Gantry's own among them.
-fn summary(servers: &[ProviderStatus], tools: usize) -> String {
+fn summary(servers: &[Server], tools: usize) -> String {
     let lights = [HealthStatus::Green, HealthStatus::Yellow, HealthStatus::Red, HealthStatus::Off]
         .into_iter()
         .filter_map(|light| {
@@ -70,104 +60,66 @@ fn summary(servers: &[ProviderStatus], tools: usize) -> String {
     lights.chain([format!("{tools} tools")]).collect::<Vec<_>>().join(" · ")
 }
 
-fn server_table(servers: &[ProviderStatus], several: bool) -> String {
+fn server_table(servers: &[Server]) -> String {
     if servers.is_empty() {
         return "<p>There are none yet. Write them under <code>mcpServers</code> in <code>gantry.yaml</code>, in the \
                 shape that your editor uses, or try <code>gantry servers add --help</code>.</p>"
             .to_owned();
     }
-    let rows: String = servers.iter().map(|server| server_row(server, several)).collect();
-    let project = if several { "<th>Project</th>" } else { "" };
+    let rows: String = servers.iter().map(server_row).collect();
     format!(
-        "<table><tr><th>Server</th>{project}<th>Status</th><th class=\"n\">Tools</th><th class=\"n\">Protocol</th></tr>\
+        "<table><tr><th>Server</th><th>Status</th><th class=\"n\">Tools</th><th class=\"n\">Protocol</th></tr>\
          {rows}</table>\n    <p class=\"hint\">As it is now; reload to look again. <code>gantry doctor</code> says why \
          one is not green.</p>"
     )
 }
 
-fn server_row(server: &ProviderStatus, several: bool) -> String {
+fn server_row(server: &Server) -> String {
     let light = server.health.as_str();
     let agent =
         server.agent.as_ref().map(|agent| format!(" <span class=\"of\">for {}</span>", escaped(agent)));
     format!(
-        "\n<tr><td>{}{}</td>{}<td class=\"s\"><span class=\"light {light}\" role=\"img\" aria-label=\"{light}\" \
+        "\n<tr><td>{}{}{}</td><td class=\"s\"><span class=\"light {light}\" role=\"img\" aria-label=\"{light}\" \
          title=\"{light}\"></span>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>",
         escaped(&server.id),
+        of_project(&server.project),
         agent.unwrap_or_default(),
-        project_cell(&server.project, several),
         escaped(&server.status),
         server.tools,
         server.era.as_deref().map_or_else(|| "—".to_owned(), escaped)
     )
 }
 
-fn project_cell(project: &str, several: bool) -> String {
-    if several { format!("<td>{}</td>", escaped(project)) } else { String::new() }
+/// The project of something, where that is not the one that is meant anyway.
+fn of_project(project: &str) -> String {
+    if project == DEFAULT {
+        return String::new();
+    }
+    format!(" <span class=\"of\">in {}</span>", escaped(project))
 }
 
 /// The agents and which of them are active; nothing where there are none.
-fn agent_section(agents: &[Agent], more: usize, projects: &[Project]) -> String {
-    let several = projects.len() > 1;
-    let active = active(projects);
-    if agents.is_empty() && active.is_none() {
+fn agent_section(agents: &[Agent]) -> String {
+    if agents.is_empty() {
         return String::new();
     }
-    let rows: String = agents.iter().map(|agent| agent_row(agent, several)).collect();
-    let project = if several { "<th>Project</th>" } else { "" };
-    let more = match more {
-        0 => String::new(),
-        more => format!(" <a href=\"/api/v1/agents\">{more} more</a> are not shown."),
-    };
-    let active = active.unwrap_or_else(|| "no agent is active".to_owned());
+    let rows: String = agents.iter().map(agent_row).collect();
     format!(
-        "<section class=\"wide\">\n    <h2>Agents <small>{active}</small></h2>\n    <table><tr><th>Agent</th>{project}\
-         <th>What for</th><th class=\"n\">Tools</th></tr>{rows}</table>\n    <p class=\"hint\">Callers who name no agent \
-         are callers of the active one, if there is one. <code>gantry agents switch NAME</code> makes another one \
-         active.{more}</p>\n  </section>"
+        "<section class=\"wide\">\n    <h2>Agents</h2>\n    <table><tr><th>Agent</th><th>What for</th>\
+         <th class=\"n\">Tools</th></tr>{rows}</table>\n    <p class=\"hint\">Callers who name no agent are callers of \
+         the active one, if there is one. <code>gantry agents switch NAME</code> makes another one active.</p>\n  </section>"
     )
 }
 
-/// Which agents are active, in words; nothing if none is.
-fn active(projects: &[Project]) -> Option<String> {
-    let of = |project: &Project| match projects.len() {
-        0 | 1 => String::new(),
-        _ => format!(" in {}", escaped(&project.name)),
-    };
-    let active = projects.iter().filter_map(|it| Some(format!("{}{}", escaped(it.active.as_ref()?), of(it))));
-    match active.collect::<Vec<_>>().as_slice() {
-        [] => None,
-        [one] => Some(format!("active agent: {one}")),
-        several => Some(format!("active agents: {}", several.join(" · "))),
-    }
-}
-
-fn agent_row(agent: &Agent, several: bool) -> String {
-    let description = agent.description.as_deref().unwrap_or_default();
-    let mut shown: String = description.chars().take(DESCRIPTION).collect();
-    if shown.len() < description.len() {
-        shown.push('…');
-    }
+fn agent_row(agent: &Agent) -> String {
     format!(
-        "\n<tr><td>{}{}</td>{}<td>{}</td><td class=\"n\">{}</td></tr>",
+        "\n<tr><td>{}{}{}</td><td><div class=\"short\">{}</div></td><td class=\"n\">{}</td></tr>",
         escaped(&agent.name),
+        of_project(&agent.project),
         if agent.active { "<span class=\"badge\">active</span>" } else { "" },
-        project_cell(&agent.project, several),
-        escaped(&shown),
+        escaped(agent.description.as_deref().unwrap_or_default()),
         agent.tools.map_or_else(|| "—".to_owned(), |tools| tools.to_string())
     )
-}
-
-/// Where to come in as an agent, or to another project.
-fn doors(host: &str, agents: &[Agent], projects: &[Project]) -> String {
-    let door = |what: &str, path: String| {
-        format!("<dt>{what}</dt><dd><code class=\"copy\">http://{host}/mcp/{}</code></dd>", escaped(&path))
-    };
-    let another = projects.iter().find(|project| *project.name != *DEFAULT);
-    let another = another.map(|project| door("In another project", project.name.to_string()));
-    let agent = agents.first().map(|agent| {
-        door("As one agent, with its tools alone", format!("{}/agents/{}", agent.project, agent.name))
-    });
-    another.into_iter().chain(agent).collect::<Vec<_>>().join("\n      ")
 }
 
 /// A text that a browser shows and does not obey.
@@ -216,32 +168,14 @@ mod tests {
         }
     }
 
-    fn project(name: &str, active: Option<&str>) -> Project {
-        Project { name: name.into(), active: active.map(Into::into), agents: 0, servers: 0, tools: None }
-    }
-
     #[test]
-    fn the_active_agent_is_named_and_projects_only_where_there_are_several() {
-        let agents = [agent("researcher", "default", true), agent("writer", "default", false)];
-        let one = agent_section(&agents, 0, &[project("default", Some("researcher"))]);
-        assert!(one.contains("<small>active agent: researcher</small>"), "{one}");
-        assert!(one.contains("researcher<span class=\"badge\">active</span></td><td>&lt;xxx"), "{one}");
-        assert!(one.contains("…</td><td class=\"n\">12</td>") && one.contains("—"), "{one}");
-        assert!(!one.contains("<th>Project</th>") && !one.contains("more</a>"), "{one}");
-        let several = [project("default", None), project("other", Some("writer"))];
-        let two = agent_section(&agents, 3, &several);
-        assert!(two.contains("active agent: writer in other</small>"), "{two}");
-        assert!(two.contains("<th>Project</th>") && two.contains(">3 more</a>"), "{two}");
-        assert_eq!(agent_section(&[], 0, &several[..1]), "");
-    }
-
-    #[test]
-    fn there_is_a_door_for_an_agent_and_for_another_project() {
-        let agents = [agent("researcher", "default", false)];
-        let all = doors("h", &agents, &[project("default", None), project("other", None)]);
-        assert!(
-            all.contains("http://h/mcp/default/agents/researcher<") && all.contains("http://h/mcp/other<")
-        );
-        assert_eq!(doors("h", &[], &[project("default", None)]), "");
+    fn the_active_agent_is_marked_and_projects_other_than_the_default_one_are_named() {
+        let section = agent_section(&[agent("researcher", "default", true), agent("writer", "other", false)]);
+        let researcher =
+            "<td>researcher<span class=\"badge\">active</span></td><td><div class=\"short\">&lt;xxx";
+        assert!(section.contains(researcher), "{section}");
+        assert!(section.contains("<td class=\"n\">12</td>") && section.contains("—"), "{section}");
+        assert!(section.contains("<td>writer <span class=\"of\">in other</span></td>"), "{section}");
+        assert_eq!(agent_section(&[]), "");
     }
 }

@@ -55,7 +55,7 @@ pub(super) fn run(loaded: &Loaded, args: &TestPolicy, json: bool) -> anyhow::Res
     Ok(if results.iter().all(|result| result.ok) { Outcome::Success } else { Outcome::Failure })
 }
 
-/// Refuses rules that are wrong in themselves, whatever their examples say.
+/// Refuses rules that are wrong in themselves; their examples are not looked at.
 fn check_rules(loaded: &Loaded, name: &str, project: &Project) -> Result<(), Error> {
     let without = |policy: &RuleSpec| RuleSpec { examples: Examples::default(), ..policy.clone() };
     let specs: Vec<RuleSpec> = project.policies.iter().map(without).collect();

@@ -77,8 +77,8 @@ examples.ask = [{ n = 2, s = "é\n", f = 1.5 }]
     for (format, text) in [(Format::Yaml, yaml), (Format::Json, json), (Format::Toml, toml)] {
         let config = load(format, text).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(config.server.bind, "0.0.0.0:80".parse().unwrap());
-        assert_eq!(config.server.allowed_hosts, ["gantry.example.com"]);
-        assert_eq!(config.server.allowed_origins, ["https://app.example.com:8443"]);
+        assert_eq!(config.server.allowed_hosts, ["Gantry.Example.com"]);
+        assert_eq!(config.server.allowed_origins, ["https://App.example.com:8443"]);
         assert_eq!((config.queues[0].concurrent, config.queues[0].max_waiting), (4, 1000));
         let tools = &config.main().tools.workspace.options;
         assert_eq!(tools.queue.as_deref(), Some("disk"));

@@ -253,7 +253,7 @@ fn rst_2_a_credential_is_of_one_kind_and_whole_and_no_message_shows_it() {
 }
 
 #[test]
-fn a_variable_that_is_not_set_costs_one_service_and_is_told() {
+fn a_variable_that_is_not_set_switches_off_one_service_with_the_reason() {
     let (config, warnings) = with_warnings(
         "restTools:\n  good: { description: D, url: 'http://a/' }\n  bad: { description: D, url: 'http://a/', headers: { A: '${NONE}' } }\n\
          \x20 off: { description: D, url: '${NONE}', enabled: false }\nopenapiSpecs:\n  bad: { spec: x, auth: { k: { apiKey: '${NONE}' } } }\n\
