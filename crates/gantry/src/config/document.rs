@@ -15,7 +15,7 @@ use super::error::Location;
 use super::key_path::KeyPath;
 use gantry_core::yaml::{self, Dialect, Options, Place};
 
-/// The tree is that of YAML, whatever the format. A key may appear twice until the document is checked. Texts are as they
+/// The tree is that of YAML, in every format. A key may appear twice until the document is checked. Texts are as they
 /// are written: variables are put in where a value is read.
 pub(super) use gantry_core::yaml::{Entry, Error as Syntax, Node, Value, number};
 
