@@ -100,7 +100,8 @@ inline_schema!([K: JsonSchema, V: JsonSchema] Pairs<K, V>, |generator| {
 });
 
 /// A list with at least one item.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema)]
+#[schemars(inline, extend("minItems" = 1))]
 pub struct OneOrMore<T>(pub Vec<T>);
 
 impl<T: Into<U>, U> From<OneOrMore<T>> for Vec<U> {
@@ -120,10 +121,6 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for OneOrMore<T> {
         Ok(Self(items))
     }
 }
-
-inline_schema!([T: JsonSchema] OneOrMore<T>, |generator| {
-    json_schema!({ "type": "array", "items": generator.subschema_for::<T>(), "minItems": 1 })
-});
 
 /// Values by tool name or glob: names count before globs, and otherwise the first one of the file.
 pub type ByPattern<T> = Vec<(Pattern, T)>;

@@ -54,6 +54,26 @@ pub struct Entry {
     pub node: Node,
 }
 
+impl Value {
+    pub fn as_text(&self) -> Option<&str> {
+        if let Self::Text(text) = self { Some(text) } else { None }
+    }
+
+    /// The entries of a map; none for anything else.
+    pub fn entries(&self) -> &[Entry] {
+        if let Self::Map(entries) = self { entries } else { &[] }
+    }
+
+    pub fn entries_mut(&mut self) -> &mut [Entry] {
+        if let Self::Map(entries) = self { entries } else { &mut [] }
+    }
+
+    /// The items of a list; none for anything else.
+    pub fn items(&self) -> &[Node] {
+        if let Self::List(items) = self { items } else { &[] }
+    }
+}
+
 /// Line and column, both from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {

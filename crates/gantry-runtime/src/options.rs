@@ -1,6 +1,5 @@
 //! The options of a runtime: limits, policies, agents, servers, and how each provider's tools are run.
 
-use gantry_core::inline_schema;
 use gantry_core::names::OwnNames;
 use gantry_core::pattern::Pattern;
 use gantry_core::policy::{MAX_WAIT, Policies};
@@ -252,8 +251,10 @@ impl Default for ProviderOptions {
     }
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct QueueChoice(pub Option<Arc<str>>);
+/// The queue of a single tool, or none.
+#[derive(Debug, Clone, Default, PartialEq, Eq, JsonSchema)]
+#[schemars(inline, extend("type" = ["string", "null", "boolean"], "title" = "the name of a queue, or null"))]
+pub struct QueueChoice(#[schemars(with = "String")] pub Option<Arc<str>>);
 
 const QUEUE_CHOICE: &str = "the name of a queue, or null";
 
@@ -282,11 +283,6 @@ impl<'de> Deserialize<'de> for QueueChoice {
         input.deserialize_any(Choice)
     }
 }
-
-inline_schema!(
-    QueueChoice,
-    |_| schemars::json_schema!({ "type": ["string", "null", "boolean"], "title": QUEUE_CHOICE })
-);
 
 impl ProviderOptions {
     /// Whether the provider's tool of this (original) name enters the pool.

@@ -162,7 +162,7 @@ impl Projects {
         self.projects.load().keys().cloned().collect()
     }
 
-/// The project of this name.
+    /// The project of this name.
     pub fn named(&self, name: &str) -> Option<Arc<str>> {
         self.projects.load().get_key_value(name).map(|(name, _)| Arc::clone(name))
     }

@@ -22,6 +22,7 @@ pub mod process;
 pub mod provider;
 pub mod random;
 pub mod real_servers;
+pub mod reference;
 pub mod server;
 pub mod test_dir;
 pub mod test_server;

@@ -171,7 +171,8 @@ pub enum HealthKind {
 }
 
 /// A value that is not read.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, JsonSchema)]
+#[schemars(inline, extend("type" = "string", "deprecated" = true))]
 pub struct UnusedPath;
 
 impl<'de> Deserialize<'de> for UnusedPath {

@@ -11,15 +11,12 @@ mod definition_files;
 mod document;
 mod documents;
 mod dotenv;
-mod editor_compat;
 mod error;
 mod expand;
 mod find;
 mod key_path;
 mod load;
-mod model;
 mod protected_paths;
-mod reference;
 mod resolve;
 mod schema;
 mod shapes;
@@ -32,18 +29,11 @@ mod watch;
 pub use dotenv::{Env, FixedEnv, ProcessEnv};
 pub use error::{Error, Location, Problem};
 pub use find::Source;
-pub use load::{Loaded, ServerReader};
-pub use model::{Api, Builtin, Config, MAIN_PROJECT, McpServer, Places, Project, RestTool};
-pub use reference::reference;
-pub use shapes::json_schema;
+pub use load::Loaded;
+pub use schema::{Api, ApiId, Builtin, Config, MAIN_PROJECT, McpServer, Places, Project, RestTool};
+pub use shapes::{json_schema, unused_keys};
 pub use show::{Setting, settings};
 pub use watch::FileSnapshot;
 
 /// A file that uses every key of this version.
 pub const EXAMPLE: &str = include_str!("config/example.yaml");
-
-/// Whether an API may have this id.
-#[must_use]
-pub fn is_api_id(text: &str) -> bool {
-    text.parse::<schema::ApiId>().is_ok()
-}

@@ -15,8 +15,7 @@ mod term;
 mod watch_config;
 
 pub use cli::reference as cli_reference;
-pub use config::reference as config_reference;
-pub use startup::tools_reference;
+pub use startup::own_tool_specs;
 
 use gantry_provider::Provider;
 use gantry_runtime::options::ProviderOptions;

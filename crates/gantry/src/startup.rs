@@ -2,20 +2,21 @@
 
 mod active_config;
 mod plan;
-mod tools_page;
 
 pub(crate) use active_config::ActiveConfig;
-pub(crate) use plan::validate;
-pub use tools_page::tools_reference;
+pub(crate) use plan::{policy_problems, validate};
 
 use crate::Extra;
-use crate::config::{Loaded, Problem, ProcessEnv, ServerReader, Source};
+use crate::config::{Config, FixedEnv, Loaded, MAIN_PROJECT, Problem, ProcessEnv, Source};
 use anyhow::Context as _;
+use gantry_core::tool::ToolSpec;
 use gantry_runtime::{Plan, Projects, Services};
 use gantry_server::ParseServer;
 use gantry_store::Store;
+use gantry_tools::workspace::ProtectedPaths;
 use gantry_upstream::options::DisabledReason;
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 /// What has started.
@@ -47,24 +48,31 @@ pub(crate) fn plans_without_start(
     configuration.plans(&configuration.current(), None)
 }
 
+/// Gantry's own tools in the project of a folder, for the page about them.
+///
+/// # Errors
+/// The configuration is wrong, or the tools cannot be set up there.
+pub fn own_tool_specs(folder: &Path) -> anyhow::Result<Vec<ToolSpec>> {
+    let loaded = Config::load(&Source::new(folder), &FixedEnv::default())?;
+    let project = loaded.config.project(MAIN_PROJECT).context("there is no project")?;
+    let own = plan::own_tools(project, &ProtectedPaths::default())?;
+    Ok(own.providers.first().context("there are no own tools")?.tools())
+}
+
 /// Reads servers that are added while Gantry runs, by the configuration that applies at that moment.
 pub(crate) fn server_parser(configuration: &Arc<ActiveConfig>) -> Arc<ParseServer> {
     let configuration = Arc::clone(configuration);
     Arc::new(move |project, id, entry| {
         let current = configuration.current();
         let project = current.config.project(project).ok_or("there is no such project")?;
-        let (server, warnings) = ServerReader::new(&current, project)
-            .read(id, entry, &ProcessEnv)
-            .map_err(|error| in_words(error.problems()))?;
+        let (server, warnings) = current
+            .read_server(project, id, entry, &ProcessEnv)
+            // The text is no file, so a problem has no place.
+            .map_err(|error| error.problems().iter().map(Problem::message).collect::<Vec<_>>().join("; "))?;
         // In a file the other servers go on; here this is the only one, so the caller is told.
-        if let Some(DisabledReason::Unusable(reason)) = &server.off {
-            return Err(reason.clone());
+        if let Some(DisabledReason::Unusable(reason)) = server.off() {
+            return Err(reason);
         }
         Ok((plan::server_plan(id, &server, project.limits.trace_mcp), warnings))
     })
-}
-
-/// Problems without their places, for a text that is no file.
-fn in_words(problems: &[Problem]) -> String {
-    problems.iter().map(Problem::message).collect::<Vec<_>>().join("; ")
 }

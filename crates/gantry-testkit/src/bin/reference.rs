@@ -2,17 +2,17 @@
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "the page is this program's output")]
 
+use gantry_testkit::{reference, troubleshooting};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let page = match std::env::args().nth(1).as_deref() {
-        Some("config") => gantry::config_reference(),
         Some("errors") => errors(),
         Some("cli") => gantry::cli_reference(),
         Some("schema") => {
             serde_json::to_string_pretty(&gantry::config::json_schema()).unwrap_or_default() + "\n"
         }
-        Some(page @ ("tools" | "troubleshooting")) => match in_folder(page) {
+        Some(page @ ("config" | "tools" | "troubleshooting")) => match in_folder(page) {
             Ok(page) => page,
             Err(error) => {
                 eprintln!("{error:#}");
@@ -32,8 +32,9 @@ fn main() -> ExitCode {
 fn in_folder(page: &str) -> anyhow::Result<String> {
     let folder = tempfile::tempdir()?;
     match page {
-        "tools" => gantry::tools_reference(folder.path()),
-        _ => gantry_testkit::troubleshooting::page(folder.path()),
+        "config" => reference::config::page(),
+        "tools" => reference::tools::page(folder.path()),
+        _ => troubleshooting::page(folder.path()),
     }
 }
 

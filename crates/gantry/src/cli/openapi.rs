@@ -56,7 +56,7 @@ fn web_url(text: &str) -> Result<Url, String> {
 }
 
 fn id(text: &str) -> Result<String, String> {
-    match crate::config::is_api_id(text) {
+    match text.parse::<crate::config::ApiId>().is_ok() {
         true => Ok(text.to_owned()),
         false => Err("an id has 1 to 32 letters, digits, _ and -".to_owned()),
     }

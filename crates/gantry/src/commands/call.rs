@@ -25,7 +25,7 @@ pub(super) async fn run(context: CommandContext, call: Call) -> anyhow::Result<O
     let project = call.caller.project.name();
     let servers = context.loaded.config.project(project).into_iter().flat_map(|project| &project.mcp_servers);
     let unprefixed: Vec<String> =
-        servers.filter(|(_, server)| !server.options.prefix).map(|(id, _)| id.clone()).collect();
+        servers.filter(|(_, server)| !server.options.prefix).map(|(id, _)| id.to_string()).collect();
     let client = context.connect(Scope::Project(project)).await?;
     let mut signals = Signals::listen()?;
     let done = execute(&client, &call, body, &unprefixed, &mut signals).await;

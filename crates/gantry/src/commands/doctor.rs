@@ -97,9 +97,7 @@ async fn check_all(context: CommandContext, only: Option<&str>) -> Vec<Check> {
     let mut checks = vec![ok("configuration", file)];
     let selected = || config.all().filter(|(name, _)| only.is_none_or(|only| only == *name));
     checks.extend(other_warnings(&context.loaded).map(|text| warning("configuration", text)));
-    checks.extend(
-        selected().map(|(name, it)| ok("workspace", it.places.workspace.display().to_string()).of(name)),
-    );
+    checks.extend(selected().map(|(name, it)| ok("workspace", it.workspace.display().to_string()).of(name)));
     checks.push(sandbox());
     checks.push(ok("data folder", context.data_dir.path().display().to_string()));
     checks.push(match context.data_dir.running_server() {
@@ -248,9 +246,9 @@ async fn tools(client: &ApiClient, project: &str, servers: &[String]) -> anyhow:
 /// The warnings of the configuration, without those about services that [`services`] reports.
 fn other_warnings(loaded: &Loaded) -> impl Iterator<Item = &String> {
     let disabled = loaded.config.all().flat_map(|(_, project)| disabled(project));
-    let reasons: Vec<&str> = disabled
+    let reasons: Vec<String> = disabled
         .filter_map(|(_, _, off)| match off {
-            DisabledReason::Unusable(reason) => Some(reason.as_str()),
+            DisabledReason::Unusable(reason) => Some(reason),
             DisabledReason::Disabled => None,
         })
         .collect();
@@ -260,7 +258,7 @@ fn other_warnings(loaded: &Loaded) -> impl Iterator<Item = &String> {
 /// The REST services of a project that the configuration decides about: which are switched off, and why. The API
 /// reports the others.
 fn services(name: &str, project: &config::Project) -> Vec<Check> {
-    let enabled = project.rest_tools.values().filter(|tool| tool.off.is_none()).count();
+    let enabled = project.rest_tools.values().filter(|tool| tool.off().is_none()).count();
     let enabled = (enabled > 0).then(|| ok("rest tool", format!("{enabled} configured")));
     let disabled = disabled(project).map(|(subject, id, off)| match off {
         DisabledReason::Disabled => {
@@ -272,10 +270,10 @@ fn services(name: &str, project: &config::Project) -> Vec<Check> {
 }
 
 /// The inline tools and APIs that are switched off.
-fn disabled(project: &config::Project) -> impl Iterator<Item = (&'static str, &str, &DisabledReason)> {
-    let tools = project.rest_tools.iter().map(|(id, tool)| ("rest tool", id, &tool.off));
-    let apis = project.apis.iter().map(|(id, api)| ("openapi", id, &api.off));
-    tools.chain(apis).filter_map(|(subject, id, off)| Some((subject, id.as_str(), off.as_ref()?)))
+fn disabled(project: &config::Project) -> impl Iterator<Item = (&'static str, &str, DisabledReason)> {
+    let tools = project.rest_tools.iter().map(|(id, tool)| ("rest tool", &**id, tool.off()));
+    let apis = project.apis.iter().map(|(id, api)| ("openapi", &**id, api.off()));
+    tools.chain(apis).filter_map(|(subject, id, off)| Some((subject, id, off?)))
 }
 
 #[cfg(test)]

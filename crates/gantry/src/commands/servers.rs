@@ -92,7 +92,7 @@ async fn remove(context: &CommandContext, server: &NamedServer) -> anyhow::Resul
     }
     term::eprint(&format!("Removed {} until Gantry stops.", term::sanitize(&server.id)));
     let project = context.loaded.config.project(server.project.name());
-    if project.is_some_and(|project| project.mcp_servers.contains_key(&server.id)) {
+    if project.is_some_and(|project| project.mcp_servers.contains_key(server.id.as_str())) {
         term::eprint(
             "It is in the configuration and comes back at the next start. To prevent that, set enabled: false in its \
              entry.",

@@ -6,70 +6,49 @@ mod list;
 
 pub(super) use list::{AGENTS, TOOLS, names};
 
-use super::compose::{Both, Ignored};
+use super::compose::Ignored;
 use super::de::{self, Context, Findings};
-use super::document::{Document, Entry, Format, Node, Syntax, Value, find, quoted};
+use super::document::{Document, Entry, Format, Node, Value, find, quoted};
 use super::dotenv::Variables;
 use super::error::{Location, Problem};
 use super::find::read;
 use super::key_path::KeyPath;
-use super::model::Places;
 use super::resolve::{NameKind, Resolver, is_own_name};
-use super::schema::{Agent, CatalogueEntry};
+use super::schema::{Agent, CatalogueEntry, Project};
 use super::suggest;
-use gantry_core::options::{Name, Title};
+use gantry_core::options::{Name, ServerId, Title};
 use gantry_runtime::options::AgentOptions;
 use list::{DefinitionFile, FileKind, list};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// What the files beside a configuration add to a project.
-#[derive(Default)]
-pub(super) struct DefinitionFiles {
-    pub(super) agents: BTreeMap<String, AgentOptions>,
-    pub(super) tools: BTreeMap<String, CatalogueEntry>,
-    /// The files that are links. What they lead to configures Gantry too.
-    pub(super) links: Vec<PathBuf>,
-}
-
 /// An `agent.json`.
-pub(super) type AgentFile = Both<Agent, AgentFileKeys>;
-/// The front matter of a Markdown file.
-pub(super) type FrontMatter = Both<AgentOptions, FrontMatterKeys>;
-
-/// What an `agent.json` has besides.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct AgentFileKeys {
+pub(super) struct AgentFile {
+    #[serde(rename = "..agent")]
+    #[schemars(flatten)]
+    agent: Agent,
     /// What people are shown. The agent's name is that of the folder.
     name: Option<Title>,
-    /// The schema of another program.
-    #[serde(rename = "$schema")]
-    schema: Option<String>,
-    /// this version of Gantry does not read it
     region: Ignored,
-    /// this version of Gantry does not read it
     ui: Ignored,
-    /// this version of Gantry does not read it
     icon: Ignored,
-    /// this version of Gantry does not read it
     max_steps: Ignored,
-    /// this version of Gantry does not read it
     skills: Ignored,
-    /// this version of Gantry does not read it
     prompts: Ignored,
-    /// this version of Gantry does not read it
     commands: Ignored,
-    /// this version of Gantry does not read it
     streaming: Ignored,
 }
 
-/// What front matter has besides.
+/// The front matter of a Markdown file.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct FrontMatterKeys {
+pub(super) struct FrontMatter {
+    #[serde(rename = "..agent")]
+    #[schemars(flatten)]
+    agent: AgentOptions,
     /// The agent's name; that of the file, without `.md`, unless given. One that cannot be a name is what people are shown.
     name: Option<Title>,
 }
@@ -77,141 +56,111 @@ pub(super) struct FrontMatterKeys {
 /// What makes front matter an agent's.
 const AGENT_KEYS: [&str; 3] = ["name", "description", "tools"];
 /// The keys of front matter that are read.
-const FRONT_MATTER_KEYS: [&str; 5] = ["name", "description", "tools", "model", "$schema"];
+const FRONT_MATTER_KEYS: [&str; 4] = ["name", "description", "tools", "model"];
 
 const AGENT: KeyPath<'static> = KeyPath::Root("this agent");
 const TOOL: KeyPath<'static> = KeyPath::Root("this tool");
 
-/// Reads the files of a project. Without a configuration, nothing says that the files in these folders are Gantry's: then
-/// one that cannot be used is left out.
+/// Adds what the files of a project define to it, and returns the files that are links: what they lead to configures
+/// Gantry too.
 pub(super) fn read_all(
-    places: &Places,
+    project: &mut Project,
     resolver: &mut Resolver<'_>,
     variables: &Variables<'_>,
-) -> DefinitionFiles {
-    let mut files = DefinitionFiles::default();
+) -> Vec<PathBuf> {
+    let mut links = Vec::new();
     // What an agent's tools are called can depend on which provider has them, so these come first.
-    for kind in [&TOOLS, &AGENTS] {
+    for dir in [&TOOLS, &AGENTS] {
         let mut findings = Findings::default();
-        let found = list(places, kind, &mut findings);
-        accept(findings, resolver);
-        for file in found {
+        let files = list(&project.places, dir, &mut findings);
+        resolver.accept(findings);
+        for file in files {
             let mut findings = Findings::default();
-            let defined = define(&file, places, resolver, variables, &mut findings);
-            let is_accepted = accept(findings, resolver);
-            let project = places.name.as_str();
-            if let Some((name, defined, document)) = defined.filter(|_| is_accepted) {
-                let named = find(&document.root, "name").filter(|_| file.kind == FileKind::AgentMarkdown);
-                let at = Location { file: file.shown.clone(), line: named.map_or(1, |entry| entry.line) };
-                let name_kind = defined.name_kind();
-                match resolver.names.claim(name_kind, project, kind.folder, &name, &at) {
-                    Ok(()) => {
-                        resolver.documents.define(project, kind.folder, &name, document);
-                        files.insert(name, defined);
-                    }
-                    Err(message) => {
-                        let mut findings = Findings::default();
-                        findings.problems.push(Problem::at(&at, message));
-                        accept(findings, resolver);
-                    }
-                }
+            let defined = define(&file, &project.places.name, resolver, variables, &mut findings);
+            if let (true, Some((name, defined, document))) = (resolver.accept(findings), defined) {
+                add(project, &file, name, defined, document, resolver);
             }
             if file.path.is_symlink() {
-                files.links.push(file.path);
+                links.push(file.path);
             }
         }
     }
-    files
-}
-
-/// Takes over what was found about a file, and says whether the file is used.
-fn accept(findings: Findings, resolver: &mut Resolver<'_>) -> bool {
-    let Findings { problems, warnings } = findings;
-    resolver.warnings.extend(warnings);
-    if !resolver.is_lenient {
-        let is_good = problems.count() == 0;
-        resolver.problems.extend(problems);
-        return is_good;
-    }
-    let Some(error) = problems.into_error() else { return true };
-    resolver.warnings.extend(error.left_out());
-    false
+    links
 }
 
 /// What a file defines.
 enum Defined {
     Agent(AgentOptions),
-    Tool(Box<CatalogueEntry>),
+    Tool(CatalogueEntry),
 }
 
-impl Defined {
-    fn name_kind(&self) -> NameKind {
-        match self {
-            Self::Agent(_) => NameKind::Agent,
-            Self::Tool(_) => NameKind::Provider,
-        }
+/// Adds what a file defines to its project, unless its name is taken.
+fn add(
+    project: &mut Project,
+    file: &DefinitionFile,
+    name: String,
+    defined: Defined,
+    document: Document,
+    resolver: &mut Resolver<'_>,
+) {
+    let written = find(&document.root, "name").filter(|_| file.kind == FileKind::AgentMarkdown);
+    let at = Location { file: file.shown.clone(), line: written.map_or(1, |entry| entry.place.line) };
+    let (kind, section) = match defined {
+        Defined::Agent(_) => (NameKind::Agent, AGENTS.folder),
+        Defined::Tool(_) => (NameKind::Provider, TOOLS.folder),
+    };
+    if !resolver.claim(kind, &project.places.name, section, &name, &at) {
+        return;
     }
-}
-
-impl DefinitionFiles {
-    fn insert(&mut self, name: String, defined: Defined) {
-        match defined {
-            Defined::Agent(agent) => drop(self.agents.insert(name, agent)),
-            Defined::Tool(entry) => drop(self.tools.insert(name, *entry)),
-        }
+    resolver.documents.define(&project.places.name, section, &name, document);
+    match (defined, name.parse::<ServerId>()) {
+        (Defined::Agent(agent), _) => drop(project.agents.insert(name, agent)),
+        (Defined::Tool(entry), Ok(id)) => drop(project.tools.entries.insert(id, entry)),
+        // Folders with such names are not read.
+        (Defined::Tool(_), Err(_)) => {}
     }
 }
 
 /// Reads one file; some define nothing.
 fn define(
     file: &DefinitionFile,
-    places: &Places,
+    project: &str,
     resolver: &Resolver<'_>,
     variables: &Variables<'_>,
     findings: &mut Findings,
 ) -> Option<(String, Defined, Document)> {
     let DefinitionFile { name, path, shown, kind } = file;
-    let at = |line| Location { file: shown.clone(), line };
-    let unreadable =
-        |syntax: Syntax| Problem::at(&at(syntax.line), syntax.message).with_column(syntax.column);
-    let text = read(path, shown).map_err(|problem| findings.problems.push(problem)).ok()?;
-    let (root, prompt) = if *kind == FileKind::AgentMarkdown {
-        let is_provider = |id: &str| resolver.names.has_provider(&places.name, id);
-        let page = front_matter::read(&text, &is_provider).map_err(unreadable);
-        let page = page.map_err(|problem| findings.problems.push(problem)).ok()??;
-        findings.warnings.extend(page.warnings.into_iter().map(|(line, text)| Problem::at(&at(line), text)));
-        (page.root, page.prompt)
-    } else {
-        let root = Format::Json.parse(&text).map_err(unreadable);
-        (root.map_err(|problem| findings.problems.push(problem)).ok()?, None)
-    };
-    let mut document = Document::new(shown.clone(), root);
     // What people write about in a text for a model may look like a variable and is none.
     let variables = Some(variables).filter(|_| *kind != FileKind::AgentMarkdown);
     let mut context = Context::new(shown.clone(), variables);
+    context.verbatim_key = Some("prompt").filter(|_| *kind == FileKind::AgentJson);
+    let text = read(path, shown).map_err(|problem| findings.problems.push(problem)).ok()?;
+    let page = if *kind == FileKind::AgentMarkdown {
+        front_matter::read(&text, &|id| resolver.names.has_provider(project, id), &context)
+    } else {
+        Format::Json.parse(&text).map(|root| Some((root, None)))
+    };
+    let page = page.map_err(|syntax| findings.problems.push(Problem::syntax(shown, syntax)));
+    let (root, prompt) = page.ok()??;
+    let mut document = Document::new(shown.clone(), root);
+    if let Value::Map(entries) = &mut document.root.value {
+        // The schema of another program.
+        entries.retain(|entry| entry.key != "$schema");
+    }
     let defined = match kind {
         FileKind::AgentMarkdown => markdown_agent(&mut document, prompt, name, &context),
-        FileKind::AgentJson => {
-            context.verbatim_key = Some("prompt");
-            json_agent(&document, &context).map(|agent| (name.clone(), Defined::Agent(agent)))
-        }
+        FileKind::AgentJson => json_agent(&mut document, &context).map(|agent| (name.clone(), agent)),
         FileKind::ToolJson => tool(&mut document, name, &context).map(|tool| (name.clone(), tool)),
     };
-    let Findings { problems, warnings } = context.into_findings();
-    findings.problems.extend(problems);
-    findings.warnings.extend(warnings);
+    findings.extend(context.into_findings());
     let (name, defined) = defined?;
     Some((name, defined, document))
 }
 
-fn check_duplicates(document: &Document, context: &Context<'_>) {
-    document.duplicates().into_iter().for_each(|(line, message)| context.report(line, message));
-}
-
-fn json_agent(document: &Document, context: &Context<'_>) -> Option<AgentOptions> {
-    check_duplicates(document, context);
-    let Both(Both(agent, _), keys) = de::read::<AgentFile>(&document.root, AGENT, context)?;
-    Some(named(agent, keys.name))
+fn json_agent(document: &mut Document, context: &Context<'_>) -> Option<Defined> {
+    context.report_duplicates(document);
+    let AgentFile { agent, name, .. } = de::read(&document.root, AGENT, context)?;
+    Some(Defined::Agent(named(agent.into(), name)))
 }
 
 /// An agent without a description is described by its name for people.
@@ -234,14 +183,14 @@ fn markdown_agent(
         context.warn_file(&format!("not read, because its front matter has none of {keys}"));
         return None;
     }
-    check_duplicates(document, context);
+    context.report_duplicates(document);
     remove_editor_keys(&mut document.root, context);
     let written = find(&document.root, "name");
-    let line = written.map_or(1, |entry| entry.line);
+    let line = written.map_or(1, |entry| entry.place.line);
     let name =
         written.and_then(|entry| entry.node.value.as_text()).filter(|name| name.parse::<Name>().is_ok());
     let name = name.unwrap_or(stem).to_owned();
-    let Both(agent, keys) = de::read::<FrontMatter>(&document.root, AGENT, context)?;
+    let FrontMatter { agent, name: title } = de::read(&document.root, AGENT, context)?;
     if let Err(noun) = name.parse::<Name>() {
         let advice = "rename the file, or write such a \"name\" into its front matter";
         context.report(
@@ -250,7 +199,7 @@ fn markdown_agent(
         );
         return None;
     }
-    let title = keys.name.filter(|title| title.parse::<Name>().is_err());
+    let title = title.filter(|title| title.parse::<Name>().is_err());
     Some((name, Defined::Agent(AgentOptions { prompt, ..named(agent, title) })))
 }
 
@@ -261,33 +210,31 @@ fn remove_editor_keys(root: &mut Node, context: &Context<'_>) {
     entries.retain(|entry| {
         let key = entry.key.to_lowercase();
         if FRONT_MATTER_KEYS.contains(&entry.key.as_str()) {
-            return entry.key != "$schema";
+            return true;
         }
         if suggest::nearest(&key, ["tools"]).is_some() {
             let advice = "did you mean \"tools\"?";
-            context.report(entry.line, format!("unknown key {}; {advice}", quoted(&entry.key)));
+            context.report(entry.place.line, format!("unknown key {}; {advice}", quoted(&entry.key)));
         } else if key.contains("tool") || matches!(key.as_str(), "permission" | "permissions") {
             let advice = "write the tools that it may use into \"tools\"";
-            context.report(entry.line, format!("{} is not read by Gantry; {advice}", quoted(&entry.key)));
+            context
+                .report(entry.place.line, format!("{} is not read by Gantry; {advice}", quoted(&entry.key)));
         } else {
             let restricts = key.contains("permission");
             let why = if restricts { "nothing is restricted by it" } else { "it is for editors" };
             let key = AGENT.key(&entry.key).to_string();
-            context.warn(entry.line, format!("{key} has no effect; {why}"));
+            context.warn(entry.place.line, format!("{key} has no effect; {why}"));
         }
         false
     });
 }
 
 fn tool(document: &mut Document, id: &str, context: &Context<'_>) -> Option<Defined> {
-    check_duplicates(document, context);
-    if let Value::Map(entries) = &mut document.root.value {
-        entries.retain(|entry| entry.key != "$schema");
-    }
+    context.report_duplicates(document);
     if is_own_name(id) {
         let advice = "rename its folder; Gantry's own tools are set up under \"tools\" in the configuration";
         context.report(1, format!("{} is a name of Gantry's own; {advice}", quoted(id)));
         return None;
     }
-    de::read::<CatalogueEntry>(&document.root, TOOL, context).map(|entry| Defined::Tool(Box::new(entry)))
+    de::read(&document.root, TOOL, context).map(Defined::Tool)
 }

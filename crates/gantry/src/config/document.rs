@@ -5,19 +5,19 @@
 
 mod json;
 mod toml;
-mod yaml;
-
-pub(super) use yaml::number;
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
 
-use serde_json::Number;
-
 use super::error::Location;
 use super::key_path::KeyPath;
+use gantry_core::yaml::{self, Dialect, Options, Place};
+
+/// The tree is that of YAML, in every format. A key may appear twice until the document is checked. Texts are as they
+/// are written: variables are put in where a value is read.
+pub(super) use gantry_core::yaml::{Entry, Error as Syntax, Node, Value, number};
 
 /// Nesting beyond this is refused in every format; the walks over a tree recurse, so it bounds the stack too.
 pub(super) const MAX_DEPTH: usize = 64;
@@ -26,42 +26,9 @@ pub(super) const TOO_DEEP: &str = "nested too deeply; at most 64 levels are read
 /// Longest part of a value that a message quotes.
 const MAX_QUOTED_CHARS: usize = 60;
 
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Node {
-    pub(super) value: Value,
-    pub(super) line: usize,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum Value {
-    Null,
-    Flag(bool),
-    Number(Number),
-    /// As it is written: variables are put in where a value is read.
-    Text(String),
-    List(Vec<Node>),
-    /// In file order; a key may appear twice; that is refused before values are read.
-    Map(Vec<Entry>),
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Entry {
-    pub(super) key: String,
-    pub(super) line: usize,
-    pub(super) node: Node,
-}
-
 /// The entry of a map under this key.
 pub(super) fn find<'n>(node: &'n Node, key: &str) -> Option<&'n Entry> {
     node.value.entries().iter().find(|entry| entry.key == key)
-}
-
-/// Where and why a file could not be read as its format; line and column count from 1.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Syntax {
-    pub(super) line: usize,
-    pub(super) column: usize,
-    pub(super) message: String,
 }
 
 /// The formats a configuration can be written in.
@@ -84,58 +51,37 @@ impl Format {
 
     pub(super) fn parse(self, text: &str) -> Result<Node, Syntax> {
         match self {
-            Self::Yaml => yaml::parse(text),
+            // The size of a configuration file bounds its values; copies are bounded here.
+            Self::Yaml => {
+                let (dialect, values) = (Dialect::Strict, usize::MAX);
+                let options = Options { dialect, depth: MAX_DEPTH, values, copied_mib: 1 };
+                yaml::parse(text, options).map(|(root, _)| root)
+            }
             Self::Json => json::parse(text),
             Self::Toml => toml::parse(text),
         }
     }
 }
 
-impl Value {
-    pub(super) fn text(text: impl Into<String>) -> Self {
-        Self::Text(text.into())
+/// The value as a message shows it.
+pub(super) fn shown(value: &Value) -> String {
+    match value {
+        Value::Bool(flag) => flag.to_string(),
+        Value::Number(number) => number.to_string(),
+        Value::Text(text) => quoted(text),
+        Value::Null | Value::List(_) | Value::Map(_) => kind(value).to_owned(),
     }
+}
 
-    pub(super) fn as_text(&self) -> Option<&str> {
-        if let Self::Text(text) = self { Some(text) } else { None }
-    }
-
-    /// The entries of a map; none for anything else.
-    pub(super) fn entries(&self) -> &[Entry] {
-        if let Self::Map(entries) = self { entries } else { &[] }
-    }
-
-    pub(super) fn entries_mut(&mut self) -> &mut [Entry] {
-        if let Self::Map(entries) = self { entries } else { &mut [] }
-    }
-
-    /// The items of a list; none for anything else.
-    pub(super) fn items(&self) -> &[Node] {
-        if let Self::List(items) = self { items } else { &[] }
-    }
-
-    /// The value as a message shows it.
-    pub(super) fn quoted(&self) -> String {
-        match self {
-            Self::Null => "nothing".to_owned(),
-            Self::Flag(flag) => flag.to_string(),
-            Self::Number(number) => number.to_string(),
-            Self::Text(text) => quoted(text),
-            Self::List(_) => "a list".to_owned(),
-            Self::Map(_) => "a group of keys".to_owned(),
-        }
-    }
-
-    /// What kind of value it is, for messages that must not quote it.
-    pub(super) fn kind(&self) -> &'static str {
-        match self {
-            Self::Null => "nothing",
-            Self::Flag(_) => "true or false",
-            Self::Number(_) => "a number",
-            Self::Text(_) => "text",
-            Self::List(_) => "a list",
-            Self::Map(_) => "a group of keys",
-        }
+/// What kind of value it is, for messages that must not quote it.
+pub(super) fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "nothing",
+        Value::Bool(_) => "true or false",
+        Value::Number(_) => "a number",
+        Value::Text(_) => "text",
+        Value::List(_) => "a list",
+        Value::Map(_) => "a group of keys",
     }
 }
 
@@ -153,36 +99,26 @@ impl Document {
         Self { file, root }
     }
 
-    /// The place of the value at these keys, or of the innermost group around it that is there. An item of a list is
-    /// addressed by its number.
-    pub(super) fn locate(&self, keys: &[&str]) -> Location {
-        let mut node = &self.root;
-        let mut line = node.line;
-        for key in keys {
-            if let Value::List(items) = &node.value {
-                let Some(item) = key.parse().ok().and_then(|n: usize| items.get(n)) else { break };
-                (node, line) = (item, item.line);
-            } else {
-                let Some(entry) = find(node, key) else { break };
-                // A group or a list begins on the line of its key, or below it.
-                (node, line) = (&entry.node, entry.node.line.max(entry.line));
-            }
-        }
-        Location { file: self.file.clone(), line }
-    }
-
-    /// The value at these keys. An item of a list is addressed by its number.
-    pub(super) fn get(&self, keys: &[&str]) -> Option<&Node> {
-        keys.iter().try_fold(&self.root, |node, key| match find(node, key) {
-            Some(entry) => Some(&entry.node),
-            None => node.value.items().get(key.parse::<usize>().ok()?),
+    /// The value at these keys and its line, if it is there. An item of a list is addressed by its number.
+    pub(super) fn get(&self, keys: &[&str]) -> Option<(&Node, usize)> {
+        keys.iter().try_fold((&self.root, self.root.place.line), |(node, _), key| match find(node, key) {
+            // A group or a list begins on the line of its key, or below it.
+            Some(entry) => Some((&entry.node, entry.node.place.line.max(entry.place.line))),
+            None => node.value.items().get(key.parse::<usize>().ok()?).map(|item| (item, item.place.line)),
         })
     }
 
-    /// The keys that are twice in one group: the line and what is wrong.
-    pub(super) fn duplicates(&self) -> Vec<(usize, String)> {
+    /// The place of the value at these keys, or of the innermost group around it that is there.
+    pub(super) fn locate(&self, keys: &[&str]) -> Location {
+        let mut levels = (0..=keys.len()).rev().filter_map(|n| self.get(keys.get(..n)?));
+        let line = levels.next().map_or(self.root.place.line, |(_, line)| line);
+        Location { file: self.file.clone(), line }
+    }
+
+    /// Removes the keys that are twice in one group, and returns their lines and what is wrong.
+    pub(super) fn remove_duplicates(&mut self) -> Vec<(usize, String)> {
         let mut found = Vec::new();
-        duplicates(&self.root, &KeyPath::Root(""), &mut found);
+        remove_duplicates(&mut self.root, &KeyPath::Root(""), &mut found);
         found
     }
 }
@@ -194,26 +130,39 @@ fn settle_lines(node: &mut Node) {
         Value::Map(entries) => {
             for entry in entries {
                 if matches!(entry.node.value, Value::Null) {
-                    entry.node.line = entry.line;
+                    entry.node.place = entry.place;
                 }
                 settle_lines(&mut entry.node);
             }
         }
-        Value::Null | Value::Flag(_) | Value::Number(_) | Value::Text(_) => {}
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Text(_) => {}
     }
 }
 
-fn duplicates(node: &Node, path: &KeyPath<'_>, found: &mut Vec<(usize, String)>) {
-    for (n, item) in node.value.items().iter().enumerate() {
-        duplicates(item, &path.item(n), found);
-    }
-    let mut lines = HashMap::new();
-    for entry in node.value.entries() {
-        if let Some(first) = lines.insert(entry.key.as_str(), entry.line) {
-            let (key, within) = (quoted(&entry.key), path.within());
-            found.push((entry.line, format!("key {key}{within} is already on line {first}; keep one")));
+fn remove_duplicates(node: &mut Node, path: &KeyPath<'_>, found: &mut Vec<(usize, String)>) {
+    match &mut node.value {
+        Value::List(items) => {
+            for (n, item) in items.iter_mut().enumerate() {
+                remove_duplicates(item, &path.item(n), found);
+            }
         }
-        duplicates(&entry.node, &path.key(&entry.key), found);
+        Value::Map(entries) => {
+            let mut lines = HashMap::new();
+            entries.retain_mut(|entry| {
+                remove_duplicates(&mut entry.node, &path.key(&entry.key), found);
+                let Some(first) = lines.get(&entry.key) else {
+                    lines.insert(entry.key.clone(), entry.place.line);
+                    return true;
+                };
+                let (key, within) = (quoted(&entry.key), path.within());
+                found.push((
+                    entry.place.line,
+                    format!("key {key}{within} is already on line {first}; keep one"),
+                ));
+                false
+            });
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Text(_) => {}
     }
 }
 
@@ -239,14 +188,14 @@ impl<'a> Lines<'a> {
         Self { text, starts }
     }
 
-    pub(super) fn line(&self, offset: usize) -> usize {
-        self.starts.partition_point(|start| *start <= offset)
+    pub(super) fn place(&self, offset: usize) -> Place {
+        let line = self.starts.partition_point(|start| *start <= offset);
+        let start = self.starts.get(line.saturating_sub(1)).copied().unwrap_or(0);
+        let column = self.text.get(start..offset).map_or(0, |before| before.chars().count()) + 1;
+        Place { line, column }
     }
 
     pub(super) fn syntax(&self, offset: usize, message: impl Into<String>) -> Syntax {
-        let line = self.line(offset);
-        let start = self.starts.get(line.saturating_sub(1)).copied().unwrap_or(0);
-        let column = self.text.get(start..offset).map_or(0, |before| before.chars().count()) + 1;
-        Syntax { line, column, message: message.into() }
+        Syntax { place: self.place(offset), message: message.into() }
     }
 }

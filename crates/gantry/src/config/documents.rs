@@ -1,9 +1,9 @@
 //! The files that a configuration was read from, to say later where a key stands.
 
-use super::document::{Document, Node, find};
+use super::document::{Document, Node, find, shown};
 use super::error::Location;
 use super::key_path::KeyPath;
-use super::model::MAIN_PROJECT;
+use super::schema::MAIN_PROJECT;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -43,27 +43,33 @@ impl Documents {
         of_project.map(|((_, section, name), document)| (section.as_str(), name.as_str(), &**document))
     }
 
-    /// Where the value at these keys of a project stands, and its path in that file.
-    pub(super) fn locate(&self, project: &str, keys: &[&str]) -> (Location, String) {
+    /// The file that holds these keys of a project, the keys in it, and what the file is.
+    fn find<'k>(&self, project: &'k str, keys: &[&'k str]) -> (&Document, Vec<&'k str>, KeyPath<'static>) {
         if let [section, name, rest @ ..] = keys {
             let key = (project.to_owned(), (*section).to_owned(), (*name).to_owned());
             if let Some(document) = self.definitions.get(&key) {
                 let whole = if *section == "agents" { "this agent" } else { "this tool" };
-                return (document.locate(rest), path(&KeyPath::Root(whole), rest));
+                return (document, rest.to_vec(), KeyPath::Root(whole));
             }
         }
-        let in_file: Vec<&str> = match project {
+        let in_file = match project {
             MAIN_PROJECT => keys.to_vec(),
             other => [&["projects", other], keys].concat(),
         };
-        (self.main.locate(&in_file), path(&KeyPath::CONFIGURATION, &in_file))
+        (&self.main, in_file, KeyPath::CONFIGURATION)
+    }
+
+    /// Where the value at these keys of a project stands, and its path in that file.
+    pub(super) fn locate(&self, project: &str, keys: &[&str]) -> (Location, String) {
+        let (document, keys, root) = self.find(project, keys);
+        (document.locate(&keys), path(&root, &keys))
     }
 
     /// Where the key itself stands that leads to a value.
     pub(super) fn key_location(&self, project: &str, keys: &[&str]) -> Location {
         let (at, _) = self.locate(project, keys);
         let group = keys.split_last().and_then(|(last, group)| find(self.value(project, group)?, last));
-        Location { line: group.map_or(at.line, |entry| entry.line), ..at }
+        Location { line: group.map_or(at.line, |entry| entry.place.line), ..at }
     }
 
     /// Whether there is a value at these keys of a project.
@@ -73,20 +79,12 @@ impl Documents {
 
     /// The value at these keys of a project as it is written, quoted.
     pub(super) fn written(&self, project: &str, keys: &[&str]) -> String {
-        self.value(project, keys).map(|node| node.value.quoted()).unwrap_or_default()
+        self.value(project, keys).map(|node| shown(&node.value)).unwrap_or_default()
     }
 
     fn value(&self, project: &str, keys: &[&str]) -> Option<&Node> {
-        if let [section, name, rest @ ..] = keys {
-            let key = (project.to_owned(), (*section).to_owned(), (*name).to_owned());
-            if let Some(document) = self.definitions.get(&key) {
-                return document.get(rest);
-            }
-        }
-        match project {
-            MAIN_PROJECT => self.main.get(keys),
-            other => self.main.get(&[&["projects", other], keys].concat()),
-        }
+        let (document, keys, _) = self.find(project, keys);
+        document.get(&keys).map(|(node, _)| node)
     }
 }
 

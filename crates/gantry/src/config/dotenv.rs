@@ -63,22 +63,15 @@ impl<'a> Variables<'a> {
     }
 }
 
-/// A line of a `.env` file that cannot be read.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct BadLine {
-    pub(super) line: usize,
-    pub(super) message: &'static str,
-}
-
 /// Reads `KEY=value` lines, as a shell would where it matters: `export` is skipped, `#` starts a comment, single quotes
 /// are literal, double quotes know `\n`, `\r`, `\t`, `\"`, `\\` and `\$`, quoted values may span lines, and the last
-/// value of a name wins. Nothing is expanded.
-pub(super) fn parse_dotenv(text: &str) -> Result<HashMap<String, String>, BadLine> {
+/// value of a name wins. Nothing is expanded. An error is the line that cannot be read, and why.
+pub(super) fn parse_dotenv(text: &str) -> Result<HashMap<String, String>, (usize, &'static str)> {
     let mut variables = HashMap::new();
     let mut rest = text;
     let mut line = 1;
     while !rest.is_empty() {
-        let bad = |message| BadLine { line, message };
+        let bad = |message| (line, message);
         let (first, after) = rest.split_once('\n').unwrap_or((rest, ""));
         let trimmed = first.trim();
         if trimmed.is_empty() || trimmed.starts_with('#') {
@@ -95,14 +88,11 @@ pub(super) fn parse_dotenv(text: &str) -> Result<HashMap<String, String>, BadLin
         }
         let (value, after) = dotenv_value(value).map_err(bad)?;
         variables.insert(name.to_owned(), value);
-        line += rest.len().checked_sub(after.len()).and_then(|read| rest.get(..read)).map_or(0, newlines);
+        let read = rest.get(..rest.len() - after.len()).unwrap_or_default();
+        line += read.matches('\n').count();
         rest = after;
     }
     Ok(variables)
-}
-
-fn newlines(text: &str) -> usize {
-    text.matches('\n').count()
 }
 
 /// The value at the start of a text, and the text after its line.

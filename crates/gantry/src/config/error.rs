@@ -1,5 +1,6 @@
 //! What is wrong with a configuration, and where: every problem of a file in one error, one line each.
 
+use gantry_core::yaml;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -46,15 +47,15 @@ impl Problem {
         Self { file: Some(file.into()), line: None, column: None, message: message.into() }
     }
 
+    /// Where a file could not be read as its format.
+    pub(super) fn syntax(file: &Arc<Path>, error: yaml::Error) -> Self {
+        let location = Location { file: Arc::clone(file), line: error.place.line };
+        Self { column: Some(error.place.column), ..Self::at(&location, error.message) }
+    }
+
     /// A problem that belongs to no file.
     pub fn general(message: impl Into<String>) -> Self {
         Self { file: None, line: None, column: None, message: message.into() }
-    }
-
-    /// The same problem with the column where reading stopped, counted from 1.
-    #[must_use]
-    pub fn with_column(self, column: usize) -> Self {
-        Self { column: Some(column), ..self }
     }
 
     /// The sentence without its place.
@@ -78,7 +79,7 @@ impl fmt::Display for Problem {
 }
 
 /// Why a configuration was refused. Displays all problems, one per line.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, thiserror::Error)]
 #[error("{}", render(.problems, *.more))]
 pub struct Error {
     problems: Vec<Problem>,
@@ -86,21 +87,52 @@ pub struct Error {
 }
 
 impl Error {
-    /// One problem at a line, for checks that are made after loading.
-    pub fn at(location: &Location, message: impl Into<String>) -> Self {
-        Problem::at(location, message).into()
+    /// All problems as one error, unless there are none.
+    ///
+    /// # Errors
+    /// There are some.
+    pub fn all(problems: impl IntoIterator<Item = Problem>) -> Result<(), Self> {
+        let mut all = Self::default();
+        problems.into_iter().for_each(|problem| all.push(problem));
+        all.into_result()
     }
 
-    /// Several problems as one error; none when the list is empty.
-    pub fn all(problems: impl IntoIterator<Item = Problem>) -> Option<Self> {
-        let mut list = Problems::default();
-        problems.into_iter().for_each(|problem| list.push(problem));
-        list.into_error()
+    /// A problem that is known already is not added again.
+    pub(super) fn push(&mut self, problem: Problem) {
+        if self.problems.contains(&problem) {
+            return;
+        }
+        if self.is_full() {
+            self.more += 1;
+        } else {
+            self.problems.push(problem);
+        }
+    }
+
+    /// Whether problems are only counted from now on.
+    pub(super) fn is_full(&self) -> bool {
+        self.problems.len() >= MAX_PROBLEMS
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.problems.len() + self.more
+    }
+
+    /// Adds those of another file, or of a part of this one.
+    pub(super) fn extend(&mut self, other: Self) {
+        other.problems.into_iter().for_each(|problem| self.push(problem));
+        self.more += other.more;
+    }
+
+    /// In the order of the lines, if anything is wrong.
+    pub(super) fn into_result(mut self) -> Result<(), Self> {
+        self.problems.sort_by(|a, b| a.file.cmp(&b.file).then(a.line.cmp(&b.line)));
+        if self.problems.is_empty() { Ok(()) } else { Err(self) }
     }
 
     /// The same as a warning that what it is about is left out; the first problem says enough.
     pub(super) fn left_out(mut self) -> Option<Problem> {
-        let others = self.more + self.problems.len().saturating_sub(1);
+        let others = self.count().saturating_sub(1);
         self.problems.truncate(1);
         let mut problem = self.problems.pop()?;
         let others = if others == 0 { String::new() } else { format!(" (and {others} more)") };
@@ -136,46 +168,4 @@ fn render(problems: &[Problem], more: usize) -> String {
         lines.push(format!("and {more} more"));
     }
     lines.join("\n")
-}
-
-/// Collects the problems of one load.
-#[derive(Debug, Default)]
-pub(super) struct Problems {
-    list: Vec<Problem>,
-    more: usize,
-}
-
-impl Problems {
-    /// A problem that is known already is not added again.
-    pub(super) fn push(&mut self, problem: Problem) {
-        if self.list.contains(&problem) {
-            return;
-        }
-        if self.list.len() < MAX_PROBLEMS {
-            self.list.push(problem);
-        } else {
-            self.more += 1;
-        }
-    }
-
-    /// Whether problems are only counted from now on.
-    pub(super) fn is_full(&self) -> bool {
-        self.list.len() >= MAX_PROBLEMS
-    }
-
-    pub(super) fn count(&self) -> usize {
-        self.list.len() + self.more
-    }
-
-    /// Adds those of another file, or of a part of this one.
-    pub(super) fn extend(&mut self, other: Self) {
-        other.list.into_iter().for_each(|problem| self.push(problem));
-        self.more += other.more;
-    }
-
-    /// `None` when nothing was wrong.
-    pub(super) fn into_error(mut self) -> Option<Error> {
-        self.list.sort_by(|a, b| a.file.cmp(&b.file).then(a.line.cmp(&b.line)));
-        (!self.list.is_empty()).then_some(Error { problems: self.list, more: self.more })
-    }
 }

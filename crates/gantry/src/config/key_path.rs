@@ -25,11 +25,6 @@ impl<'a> KeyPath<'a> {
         Self::Item(self, n)
     }
 
-    /// The last key, unless this is an item of a list.
-    pub(super) fn last_key(&self) -> Option<&'a str> {
-        if let Self::Key(_, key) = self { Some(key) } else { None }
-    }
-
     /// ` in tools.workspace`, and nothing at the top.
     pub(super) fn within(&self) -> String {
         if matches!(self, Self::Root(_)) { String::new() } else { format!(" in {self}") }

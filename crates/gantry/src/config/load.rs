@@ -1,19 +1,16 @@
 //! Loads a configuration: finds the file, reads it and the files beside it, and makes projects of them.
 
-use super::compose::Both;
-use super::de::{self, Context};
+use super::de::{self, Context, Findings};
 use super::definition_files;
-use super::document::{self, Document, Format, Node, Value, find as find_entry};
+use super::document::{Document, Entry, Format, Node, Value};
 use super::documents::Documents;
 use super::dotenv::{self, Env, Variables};
 use super::error::{Error, Location, Problem, lines};
 use super::find::{self, Found, Source, absolute};
 use super::key_path::KeyPath;
-use super::model::{Config, MAIN_PROJECT, McpServer, Places, Project};
-use super::resolve::{Base, Resolver, inherit_limits, is_own_name};
-use super::schema::{self, ConfigFile};
-use gantry_core::options::ServerId;
-use std::collections::{BTreeMap, HashMap};
+use super::resolve::{Base, Resolver, inherit_limits};
+use super::schema::{Config, ConfigFile, MAIN_PROJECT, McpServer, Places, Project};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -95,10 +92,7 @@ fn read(source: &Source, folder: &Path, found: Option<&Found>, env: &dyn Env) ->
     };
     warnings.extend(parsed.warnings);
     let Parsed { config, links, documents, .. } = parsed;
-    let unusable = config.all().filter_map(|(name, project)| workspace_problem(name, project, &documents));
-    if let Some(error) = Error::all(unusable) {
-        return Err(error);
-    }
+    Error::all(config.all().filter_map(|(name, project)| workspace_problem(name, project, &documents)))?;
     let mut config_files = find::config_files(file.as_deref(), folder);
     // A process that can write them can accept a tool that has changed.
     config_files.extend(config.all().map(|(_, project)| project.places.lock.clone()));
@@ -116,7 +110,7 @@ fn read(source: &Source, folder: &Path, found: Option<&Found>, env: &dyn Env) ->
 }
 
 fn workspace_problem(name: &str, project: &Project, documents: &Documents) -> Option<Problem> {
-    let workspace = &project.places.workspace;
+    let workspace = &project.workspace;
     if workspace.is_dir() {
         return None;
     }
@@ -145,70 +139,60 @@ pub(super) fn parse(
     variables: &Variables<'_>,
 ) -> Result<Parsed, Error> {
     let file: Arc<Path> = Arc::from(name);
-    let root = format.parse(text).map_err(|syntax| {
-        let location = Location { file: file.clone(), line: syntax.line };
-        Problem::at(&location, syntax.message).with_column(syntax.column)
-    })?;
-    let mut document = Document::new(file.clone(), root);
-    let context = Context::new(file, Some(variables));
-    document.duplicates().into_iter().for_each(|(line, message)| context.report(line, message));
-    inherit_limits(&mut document.root).into_iter().for_each(|(line, message)| context.report(line, message));
-    let read = de::read::<ConfigFile>(&document.root, KeyPath::CONFIGURATION, &context);
-    let places = read.as_ref().map(|file| all_places(file, base, name.parent().unwrap_or(name)));
-    let mut resolver = Resolver::new(base, document);
-    let findings = context.into_findings();
-    resolver.problems.extend(findings.problems);
-    resolver.warnings.extend(findings.warnings);
-    let (Some(file), Some(places)) = (read, places) else {
-        let error = resolver.problems.into_error();
-        return Err(error.unwrap_or_else(|| Problem::in_file(name, "cannot be read").into()));
-    };
-    for (project, options) in projects_of(&file) {
-        resolver.claim_names(project, options);
-    }
+    let root = format.parse(text).map_err(|syntax| Problem::syntax(&file, syntax))?;
+    let (mut config, mut resolver) = read_file(Document::new(file, root), base, variables)?;
+    let mut projects: Vec<&mut Project> = vec![&mut config.main];
+    projects.extend(config.projects.values_mut());
+    projects.iter().for_each(|project| resolver.claim_names(project));
     // Without a configuration, nothing says that the files in these folders are Gantry's.
     resolver.is_lenient = name.as_os_str().is_empty();
-    let mut links = Vec::new();
-    let mut files = BTreeMap::new();
-    for places in &places {
-        let mut found = definition_files::read_all(places, &mut resolver, variables);
-        links.append(&mut found.links);
-        files.insert(places.name.clone(), found);
-    }
-    let (config, mut resolver) = resolver.config(file, files, places);
-    resolver.warn_not_inherited();
-    if let Some(error) = resolver.problems.into_error() {
-        return Err(error);
-    }
-    Ok(Parsed { config, warnings: lines(&resolver.warnings), links, documents: resolver.documents })
+    let read = |project: &mut Project| definition_files::read_all(project, &mut resolver, variables);
+    let links = projects.into_iter().flat_map(read).collect();
+    let config = resolver.config(config);
+    let Findings { problems, warnings } = resolver.findings;
+    problems.into_result()?;
+    Ok(Parsed { config, warnings: lines(&warnings), links, documents: resolver.documents })
 }
 
-/// The projects of a file, by name.
-fn projects_of(file: &ConfigFile) -> impl Iterator<Item = (&str, &schema::ProjectOptions)> {
-    let Both(process, main) = file;
-    let others = process.projects.iter().map(|(name, Both(_, options))| (&**name, options));
-    std::iter::once((MAIN_PROJECT, main)).chain(others)
+/// Reads the file itself. Fails when nothing can be made of it; other problems are in the resolver.
+fn read_file<'a>(
+    mut document: Document,
+    base: &'a Base,
+    variables: &Variables<'_>,
+) -> Result<(ConfigFile, Resolver<'a>), Error> {
+    let context = Context::new(document.file.clone(), Some(variables));
+    context.report_duplicates(&mut document);
+    inherit_limits(&mut document.root).into_iter().for_each(|(line, message)| context.report(line, message));
+    let read = de::read::<ConfigFile>(&document.root, KeyPath::CONFIGURATION, &context);
+    let findings = context.into_findings();
+    let Some(mut config) = read else {
+        findings.problems.into_result()?;
+        return Err(Problem::in_file(&document.file, "cannot be read").into());
+    };
+    // The folder of the configuration as messages name it.
+    let shown = document.file.parent().unwrap_or(&document.file);
+    config.main.stand(MAIN_PROJECT, base, shown);
+    config.projects.iter_mut().for_each(|(name, project)| project.stand(name, base, shown));
+    Ok((config, Resolver::new(base, document, findings)))
 }
 
-/// Where the projects of a file stand, the file itself first. `shown` is the folder of the configuration as messages name
-/// it.
-fn all_places(file: &ConfigFile, base: &Base, shown: &Path) -> Vec<Places> {
-    let (begin, end) = LOCK;
-    let places = projects_of(file).map(|(name, options)| {
+impl Project {
+    /// Fills in where the project stands.
+    fn stand(&mut self, name: &str, base: &Base, shown: &Path) {
         let is_main = name == MAIN_PROJECT;
         let below =
             |folder: &Path| if is_main { folder.to_owned() } else { folder.join(PROJECTS).join(name) };
+        let (begin, end) = LOCK;
         let lock = if is_main { format!("{begin}.{end}") } else { format!("{begin}.{name}.{end}") };
-        Places {
+        self.workspace = absolute(&base.folder, &self.workspace);
+        self.places = Places {
             name: name.to_owned(),
-            workspace: absolute(&base.folder, &options.workspace),
             folder: below(&base.folder),
             shown: below(shown),
             data: below(&base.data),
             lock: base.folder.join(lock),
-        }
-    });
-    places.collect()
+        };
+    }
 }
 
 /// The variables of the `.env` beside a configuration, if there is one.
@@ -220,7 +204,7 @@ fn dotenv(file: &Path, name: &Path, warnings: &mut Vec<String>) -> Result<HashMa
     }
     let text = find::read(&path, &name)?;
     let variables = dotenv::parse_dotenv(&text)
-        .map_err(|bad| Problem::at(&Location { file: name.as_path().into(), line: bad.line }, bad.message))?;
+        .map_err(|(line, why)| Problem::at(&Location { file: name.as_path().into(), line }, why))?;
     for variable in PROCESS_ONLY {
         if variables.contains_key(variable) {
             let file = name.display();
@@ -230,70 +214,47 @@ fn dotenv(file: &Path, name: &Path, warnings: &mut Vec<String>) -> Result<HashMa
     Ok(variables)
 }
 
-/// Reads the entry of one MCP server that is added while Gantry runs: the same keys, checks and messages as in the file.
-#[derive(Debug, Clone)]
-pub struct ServerReader {
-    file: Option<PathBuf>,
-    base: Base,
-    queues: Vec<String>,
-    /// Ids of tools that are no MCP servers.
-    taken: Vec<String>,
-}
-
-impl ServerReader {
-    /// For the servers of a project of this configuration.
-    pub fn new(loaded: &Loaded, project: &Project) -> Self {
-        Self {
-            file: loaded.file.clone(),
-            base: Base { folder: loaded.folder.clone(), data: loaded.data.clone() },
-            queues: loaded.config.queues.iter().map(|queue| queue.name.to_string()).collect(),
-            taken: project.builtin.keys().cloned().collect(),
-        }
-    }
-
-    /// The server that the text of a JSON object describes, and what in it has no effect. The `.env` beside the
-    /// configuration is read anew, so that a variable can be set for a server that is added.
-    pub fn read(&self, id: &str, entry: &str, env: &dyn Env) -> Result<(McpServer, Vec<String>), Error> {
+impl Loaded {
+    /// Reads the entry of one MCP server that is added to a project while Gantry runs, the text of a JSON object: the same
+    /// keys, checks and messages as in the file. Returns the server and what in its entry has no effect. The `.env` beside
+    /// the configuration is read anew, so that a variable can be set for a server that is added.
+    pub fn read_server(
+        &self,
+        project: &Project,
+        id: &str,
+        entry: &str,
+        env: &dyn Env,
+    ) -> Result<(McpServer, Vec<String>), Error> {
         // It stands in no file, so no message names one.
         let name: Arc<Path> = Arc::from(Path::new(""));
         let file = match &self.file {
             Some(file) => dotenv(file, file, &mut Vec::new())?,
             None => HashMap::new(),
         };
-        let node = Format::Json.parse(entry).map_err(|syntax| {
-            Problem::at(&Location { file: name.clone(), line: syntax.line }, syntax.message)
-        })?;
-        if self.taken.iter().any(|taken| taken == id) {
+        let node = Format::Json.parse(entry).map_err(|syntax| Problem::syntax(&name, syntax))?;
+        if project.builtin.contains_key(id) {
             return Err(
                 Problem::general(format!("{id:?} is in the catalogue of tools; choose another id")).into()
             );
         }
-        let document = Document::new(name.clone(), under("mcpServers", under(id, node)));
+        let document = Document::new(name, under("mcpServers", under(id, node)));
         let variables = Variables::new(env).with_file(file);
-        let context = Context::new(name, Some(&variables));
-        document.duplicates().into_iter().for_each(|(line, message)| context.report(line, message));
-        let root = KeyPath::CONFIGURATION;
-        let servers = find_entry(&document.root, "mcpServers").and_then(|servers| {
-            de::read::<BTreeMap<ServerId, schema::McpServer>>(&servers.node, root.key("mcpServers"), &context)
+        let base = Base { folder: self.folder.clone(), data: self.data.clone() };
+        let (mut config, mut resolver) = read_file(document, &base, &variables)?;
+        resolver.queues.extend(self.config.queues.iter().map(|queue| queue.name.to_string()));
+        resolver.claim_names(&config.main);
+        let server = config.main.mcp_servers.remove(id).map(|mut server| {
+            resolver.server(MAIN_PROJECT, ["mcpServers", id], &mut server);
+            server
         });
-        if is_own_name(id) {
-            context.report(1, format!("{id:?} in mcpServers is a name of Gantry's own; choose another"));
-        }
-        let mut resolver = Resolver::new(&self.base, document);
-        resolver.queues.extend(self.queues.iter().cloned());
-        let findings = context.into_findings();
-        resolver.problems.extend(findings.problems);
-        let server = resolver.servers(MAIN_PROJECT, servers.unwrap_or_default()).remove(id);
-        if let Some(error) = resolver.problems.into_error() {
-            return Err(error);
-        }
+        let Findings { problems, warnings } = resolver.findings;
+        problems.into_result()?;
         let server = server.ok_or_else(|| Problem::general("there is no server in this"))?;
-        let warnings = findings.warnings.iter().chain(&resolver.warnings);
-        Ok((server, warnings.map(|warning| warning.message().to_owned()).collect()))
+        Ok((server, warnings.iter().map(|warning| warning.message().to_owned()).collect()))
     }
 }
 
 fn under(key: &str, node: Node) -> Node {
-    let line = node.line;
-    Node { line, value: Value::Map(vec![document::Entry { key: key.to_owned(), line, node }]) }
+    let place = node.place;
+    Node { place, value: Value::Map(vec![Entry { key: key.to_owned(), is_merge: false, place, node }]) }
 }

@@ -17,7 +17,7 @@ impl Loaded {
         hidden.extend(ledgers.filter(|file| !file.starts_with(&self.data)));
         let (mut read_only, mut definition_dirs) = (self.config_files.clone(), self.definition_roots.clone());
         for (_, project) in self.config.all() {
-            let workspace = &project.places.workspace;
+            let workspace = &project.workspace;
             hidden.push(workspace.join(DATA));
             // The files that pin tools are read-only in every catalogue.
             read_only.extend(NAMES.iter().chain([&DOTENV]).map(|name| workspace.join(name)));

@@ -7,16 +7,16 @@ mod names;
 
 pub(super) use names::{NameKind, NameRegistry};
 
-use super::compose::Both;
-use super::definition_files::DefinitionFiles;
+use super::de::Findings;
 use super::document::{Document, Entry, Node, Value, find};
 use super::documents::Documents;
-use super::error::{Location, Problem, Problems};
+use super::error::{Error, Location, Problem};
 use super::find::absolute;
-use super::model::{Config, MAIN_PROJECT, Places, Project};
-use super::schema::{ConfigFile, ProcessOptions, ProjectOptions};
+use super::schema::{Config, ConfigFile, MAIN_PROJECT, Project};
 use gantry_core::names::{is_reserved_namespace, sanitised};
+use gantry_core::policy::Decide;
 use gantry_runtime::options::ProviderOptions;
+use gantry_tools::options::WebSearchOptions;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -40,12 +40,12 @@ pub(super) struct Resolver<'a> {
     pub(super) queues: BTreeSet<String>,
     pub(super) names: NameRegistry,
     pub(super) documents: Documents,
-    pub(super) problems: Problems,
-    pub(super) warnings: Vec<Problem>,
+    pub(super) findings: Findings,
 }
 
 impl<'a> Resolver<'a> {
-    pub(super) fn new(base: &'a Base, main: Document) -> Self {
+    /// `findings` are those about the file itself.
+    pub(super) fn new(base: &'a Base, main: Document, findings: Findings) -> Self {
         let queues = find(&main.root, "queues").into_iter().flat_map(|entry| entry.node.value.entries());
         Self {
             base,
@@ -53,36 +53,21 @@ impl<'a> Resolver<'a> {
             queues: queues.map(|queue| queue.key.clone()).collect(),
             names: NameRegistry::default(),
             documents: Documents::new(main),
-            problems: Problems::default(),
-            warnings: Vec::new(),
+            findings,
         }
     }
 
-    /// The projects of a file with their definition files.
-    pub(super) fn config(
-        mut self,
-        file: ConfigFile,
-        mut files: BTreeMap<String, DefinitionFiles>,
-        places: Vec<Places>,
-    ) -> (Config, Self) {
-        let Both(process, main) = file;
-        let ProcessOptions { server, queues, store, projects: others, .. } = process;
-        let mut options: BTreeMap<String, ProjectOptions> =
-            others.into_iter().map(|(name, Both(_, project))| (name.into(), project)).collect();
-        options.insert(MAIN_PROJECT.to_owned(), main);
-        let mut projects = BTreeMap::new();
-        for places in places {
-            let Some(options) = options.remove(&places.name) else { continue };
-            let files = files.remove(&places.name).unwrap_or_default();
-            let name = places.name.clone();
-            projects.insert(name, self.project(places, options, files));
-        }
+    /// What a file says, once what is in files of its own has been added to its projects.
+    pub(super) fn config(&mut self, file: ConfigFile) -> Config {
+        let ConfigFile { server, queues, store, mut projects, main, .. } = file;
+        self.warn_not_inherited(&main, &projects);
+        projects.insert(MAIN_PROJECT.to_owned(), main);
+        projects.values_mut().for_each(|project| self.project(project));
         let queues = queues.into_iter().map(|(name, queue)| {
             let name: Arc<str> = name.into();
             gantry_runtime::queue::Options { name, ..queue }
         });
-        let (queues, store) = (queues.collect(), self.store(&store.url.0));
-        (Config { server, queues, store, projects }, self)
+        Config { server, queues: queues.collect(), store: self.store(&store.url), projects }
     }
 
     /// The default names the data folder by its usual name; so written, it follows the folder when that is moved.
@@ -93,61 +78,43 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    fn project(&mut self, places: Places, options: ProjectOptions, files: DefinitionFiles) -> Project {
-        let ProjectOptions { defaults, tools, approvals, policies, mut code, web, git, search, .. } = options;
-        let name = places.name.clone();
-        let mut servers = self.servers(&name, options.mcp_servers);
-        let Both(workspace_tools, _) = tools.workspace;
-        self.check_queues(&name, &["tools", "workspace"], &workspace_tools);
-        let mut builtin = BTreeMap::new();
-        for (id, entry) in tools.entries {
-            self.catalogue_entry(&places, &id, entry, &mut servers, &mut builtin);
+    fn project(&mut self, project: &mut Project) {
+        let name = project.places.name.clone();
+        for (id, server) in &mut project.mcp_servers {
+            self.server(&name, ["mcpServers", id], server);
         }
-        for (id, entry) in files.tools {
-            let before = std::mem::take(&mut self.problems);
-            self.catalogue_entry(&places, &id, entry, &mut servers, &mut builtin);
-            let found = std::mem::replace(&mut self.problems, before);
-            if !self.is_lenient {
-                self.problems.extend(found);
-            } else if let Some(error) = found.into_error() {
-                self.warnings.extend(error.left_out());
-                servers.remove(&id);
-                builtin.remove(&id);
+        self.check_queues(&name, &["tools", "workspace"], &project.tools.workspace.options);
+        for (id, entry) in std::mem::take(&mut project.tools.entries) {
+            let before = std::mem::take(&mut self.findings);
+            self.catalogue_entry(project, &id, entry);
+            let found = std::mem::replace(&mut self.findings, before);
+            if !self.accept(found) {
+                project.mcp_servers.remove(&id);
+                project.builtin.remove(&id);
             }
         }
-        let rest_tools = self.rest_tools(&name, options.rest_tools);
-        let apis = self.apis(&name, options.openapi_specs);
-        let mut agents: BTreeMap<String, _> =
-            options.agents.into_iter().map(|(name, Both(agent, _))| (name.into(), agent)).collect();
-        agents.extend(files.agents);
-        if let Some(missing) = web.search.as_ref().and_then(gantry_tools::options::WebSearchOptions::missing)
-        {
-            self.problem(&name, &["web", "search"], missing);
-        }
-        for path in &mut code.toolchains {
+        self.rest_tools(&name, &mut project.rest_tools);
+        self.apis(&name, &mut project.apis);
+        let missing = project.web.search.as_ref().and_then(WebSearchOptions::missing);
+        missing.into_iter().for_each(|missing| self.problem(&name, &["web", "search"], missing));
+        for path in &mut project.code.toolchains {
             *path = absolute(&self.base.folder, &*path);
         }
-        let Both(approval_rules, approvals) = approvals;
-        let mut project = Project {
-            places,
-            limits: defaults,
-            workspace_tools,
-            builtin,
-            mcp_servers: servers,
-            rest_tools,
-            apis,
-            agents,
-            approval_rules,
-            approvals,
-            policies,
-            code,
-            web,
-            git,
-            search,
-        };
-        self.unique_policies(&project);
-        self.select_providers(&mut project);
-        project
+        self.unique_policies(project);
+        self.select_providers(project);
+    }
+
+    /// Takes over what was found about a part that can be left out, and says whether it can be used.
+    pub(super) fn accept(&mut self, found: Findings) -> bool {
+        let Findings { problems, warnings } = found;
+        self.findings.warnings.extend(warnings);
+        let Err(error) = problems.into_result() else { return true };
+        if self.is_lenient {
+            self.findings.warnings.extend(error.left_out());
+        } else {
+            self.findings.problems.extend(error);
+        }
+        false
     }
 
     fn unique_policies(&mut self, project: &Project) {
@@ -191,7 +158,8 @@ impl<'a> Resolver<'a> {
     }
 
     /// Takes the names of agents and providers in the file itself.
-    pub(super) fn claim_names(&mut self, project: &str, options: &ProjectOptions) {
+    pub(super) fn claim_names(&mut self, options: &Project) {
+        let project = options.places.name.as_str();
         for agent in options.agents.keys() {
             let at = self.documents.locate(project, &["agents", agent]).0;
             self.claim(NameKind::Agent, project, "agents", agent, &at);
@@ -203,59 +171,56 @@ impl<'a> Resolver<'a> {
                 let (id, section) =
                     (super::document::quoted(id), super::documents::section_path(project, section));
                 let message = format!("{id} in {section} is a name of Gantry's own; choose another");
-                self.problems.push(Problem::at(&at, message));
+                self.findings.problems.push(Problem::at(&at, message));
             }
             self.claim(NameKind::Provider, project, section, id, &at);
         }
     }
 
-    /// Takes a name, or reports what has it.
-    fn claim(&mut self, kind: NameKind, project: &str, section: &str, name: &str, at: &Location) {
-        if let Err(message) = self.names.claim(kind, project, section, name, at) {
-            self.problems.push(Problem::at(at, message));
-        }
+    /// Takes a name and says whether it was free; reports what has it.
+    pub(super) fn claim(
+        &mut self,
+        kind: NameKind,
+        project: &str,
+        section: &str,
+        name: &str,
+        at: &Location,
+    ) -> bool {
+        let claimed = self.names.claim(kind, project, section, name, at);
+        let problems = claimed.map_or_else(|message| Problem::at(at, message).into(), |()| Error::default());
+        self.accept(Findings { problems, warnings: Vec::new() })
     }
 
     /// Reports what is wrong at these keys. The message follows the path; it begins with a colon or a verb.
     pub(super) fn problem(&mut self, project: &str, keys: &[&str], message: &str) {
         let (at, path) = self.documents.locate(project, keys);
         let space = if message.starts_with(':') { "" } else { " " };
-        self.problems.push(Problem::at(&at, format!("{path}{space}{message}")));
+        self.findings.problems.push(Problem::at(&at, format!("{path}{space}{message}")));
     }
 
     fn warn(&mut self, project: &str, keys: &[&str], message: &str) {
         let (at, path) = self.documents.locate(project, keys);
-        self.warnings.push(Problem::at(&at, format!("{path} {message}")));
+        self.findings.warnings.push(Problem::at(&at, format!("{path} {message}")));
     }
 
     /// Warns of projects without policies or approvals of their own where the file denies something or makes calls wait,
     /// which its author may take to hold everywhere.
-    pub(super) fn warn_not_inherited(&mut self) {
-        let root = &self.documents.main().root;
-        let denies = |policy: &Node| {
-            find(policy, "decide").is_some_and(|entry| entry.node.value.as_text() == Some("deny"))
-        };
-        let policies = find(root, "policies").map_or(&[][..], |entry| entry.node.value.items());
-        let approvals = find(root, "approvals").is_some_and(|entry| !entry.node.value.entries().is_empty());
-        let projects = find(root, "projects").map_or(&[][..], |entry| entry.node.value.entries());
-        let mut found = Vec::new();
-        for (key, none, concerns) in [
-            ("policies", "policies: []", policies.iter().any(denies)),
-            ("approvals", "approvals: {}", approvals),
-        ] {
-            let without = |project: &&Entry| concerns && find(&project.node, key).is_none();
-            found.extend(projects.iter().filter(without).map(|project| {
-                let name = &project.key;
+    fn warn_not_inherited(&mut self, main: &Project, others: &BTreeMap<String, Project>) {
+        let denies = main.policies.iter().any(|rule| rule.decide == Decide::Deny);
+        let approvals = find(&self.documents.main().root, "approvals");
+        let approves = approvals.is_some_and(|entry| !entry.node.value.entries().is_empty());
+        for (key, none, concerns) in
+            [("policies", "policies: []", denies), ("approvals", "approvals: {}", approves)]
+        {
+            for name in others.keys().filter(|name| concerns && !self.documents.has(name, &[key])) {
+                let at = self.documents.key_location(MAIN_PROJECT, &["projects", name]);
                 let text = format!(
                     "projects.{name} has no {key}, and those of the file are not inherited; write its own, or {none} if it \
                      needs none"
                 );
-                (project.line, text)
-            }));
+                self.findings.warnings.push(Problem::at(&at, text));
+            }
         }
-        let file = self.documents.main().file.clone();
-        let at = |line| Location { file: file.clone(), line };
-        self.warnings.extend(found.into_iter().map(|(line, text)| Problem::at(&at(line), text)));
     }
 }
 
@@ -272,29 +237,23 @@ const WHOLE_PROCESS: [&str; 2] = ["maxConcurrentCalls", "mcpInitConcurrency"];
 pub(super) fn inherit_limits(root: &mut Node) -> Vec<(usize, String)> {
     let above = find(root, "defaults").cloned();
     let mut problems = Vec::new();
-    let Value::Map(entries) = &mut root.value else { return problems };
-    let projects = entries.iter_mut().filter(|entry| entry.key == "projects");
+    let projects = root.value.entries_mut().iter_mut().filter(|entry| entry.key == "projects");
     for project in projects.flat_map(|entry| entry.node.value.entries_mut()) {
-        let name = project.key.clone();
         let Value::Map(sections) = &mut project.node.value else { continue };
-        let defaults = sections.iter().position(|entry| entry.key == "defaults");
-        for key in defaults.and_then(|n| sections.get(n)).into_iter().flat_map(|it| it.node.value.entries()) {
-            if WHOLE_PROCESS.contains(&key.key.as_str()) {
-                let advice = "counts for the whole process; set it under \"defaults\" at the top of the file";
-                problems.push((key.line, format!("projects.{name}.defaults.{} {advice}", key.key)));
-            }
+        let Some(own) = sections.iter_mut().find(|section| section.key == "defaults") else {
+            sections.extend(above.clone());
+            continue;
+        };
+        let Value::Map(own) = &mut own.node.value else { continue };
+        for limit in own.iter().filter(|limit| WHOLE_PROCESS.contains(&limit.key.as_str())) {
+            let advice = "counts for the whole process; set it under \"defaults\" at the top of the file";
+            let message = format!("projects.{}.defaults.{} {advice}", project.key, limit.key);
+            problems.push((limit.place.line, message));
         }
-        let Some(above) = &above else { continue };
-        let Some(own) = defaults.and_then(|n| sections.get_mut(n)) else {
-            sections.push(above.clone());
-            continue;
-        };
-        let (Value::Map(own), inherited) = (&mut own.node.value, above.node.value.entries()) else {
-            continue;
-        };
-        own.retain(|limit| !is_zero(&limit.node.value));
-        let missing = inherited.iter().filter(|limit| !own.iter().any(|own| own.key == limit.key));
-        let missing: Vec<Entry> = missing.cloned().collect();
+        let inherited = above.iter().flat_map(|above| above.node.value.entries());
+        own.retain(|limit| above.is_none() || !is_zero(&limit.node.value));
+        let missing: Vec<Entry> =
+            inherited.filter(|limit| !own.iter().any(|own| own.key == limit.key)).cloned().collect();
         own.extend(missing);
     }
     problems

@@ -1,34 +1,31 @@
-//! The sections of a configuration file: which option structs of which crate each of them is read into.
+//! The sections of a configuration file, as the rest of the program reads them: which option structs of which crate each
+//! of them is made of. What no type says is checked in `resolve`, which also makes paths absolute.
 
-use super::compose::{Both, Entry, Ignored, Refused};
-use super::editor_compat::EditorServerKeys;
+mod catalogue;
+
+pub use catalogue::Builtin;
+pub(super) use catalogue::{CatalogueEntry, CatalogueServer};
+
+use super::compose::{Ignored, Refused, unless_missing};
+use super::watch::FileSnapshot;
+use catalogue::Tools;
 use gantry_core::option_texts;
-use gantry_core::options::{DAY, HOUR, Millis, Name, OneOrMore, PathText, ServerId, is_word, read_as};
+use gantry_core::options::{DAY, Millis, Name, PathText, ServerId, is_word, read_as, read_map};
 use gantry_core::policy::{ApprovalRules, RuleSpec};
 use gantry_rest::{ApiOptions, Inline};
 use gantry_runtime::options::{AgentOptions, ApprovalOptions, Limits, ProviderOptions};
 use gantry_runtime::queue;
-use gantry_tools::options::{BuiltinPolicy, CodeOptions, GitOptions, SearchOptions, WebOptions};
-use gantry_upstream::options::ServerOptions;
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
-use serde_json::Value;
-use std::borrow::Cow;
+use gantry_tools::options::{CodeOptions, GitOptions, SearchOptions, WebOptions};
+use gantry_upstream::options::{DisabledReason, ServerOptions};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde::de::{Deserializer, Error};
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// A file: what holds for the process, and the project `default`.
-pub(super) type ConfigFile = Both<ProcessOptions, ProjectOptions>;
-/// An MCP server.
-pub(super) type McpServer = Entry<Both<ServerOptions, Both<ProviderOptions, EditorServerKeys>>, true>;
-/// A tool that is one HTTP request.
-pub(super) type RestTool = Entry<Both<Entry<Inline>, RestToolOptions>>;
-/// An API that a document describes.
-pub(super) type Api = Entry<Both<Entry<ApiOptions>, ProviderOptions>>;
-/// An agent.
-pub(super) type Agent = Both<AgentOptions, UnusedAgentKeys>;
+/// The name of the project that is the file itself.
+pub const MAIN_PROJECT: &str = "default";
 
 option_texts! {
     /// The name of a tool that is one HTTP request, so short that it fits into a tool's name behind its namespace.
@@ -37,47 +34,73 @@ option_texts! {
     plain ApiId = "a name of 1 to 32 letters, digits, _ and -", |text| is_word(text, 32, b"_-");
 }
 
-/// What holds for the process.
-#[derive(Debug, Clone, serde::Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[expect(dead_code, reason = "editors write some keys, and some are refused")]
-pub(super) struct ProcessOptions {
+/// A validated configuration.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Config {
+    pub server: gantry_server::Options,
+    /// For all projects. Every queue that anything refers to is here.
+    pub queues: Vec<queue::Options>,
+    /// The SQLite file.
+    pub store: PathBuf,
+    /// By name, the file itself as [`MAIN_PROJECT`].
+    pub(super) projects: BTreeMap<String, Project>,
+}
+
+impl Config {
+    /// Every project with its name, the file itself first.
+    pub fn all(&self) -> impl Iterator<Item = (&str, &Project)> {
+        let main = self.projects.get_key_value(MAIN_PROJECT);
+        let others = self.projects.iter().filter(|(name, _)| *name != MAIN_PROJECT);
+        main.into_iter().chain(others).map(|(name, project)| (name.as_str(), project))
+    }
+
+    /// The same, to be changed, in any order.
+    pub(crate) fn all_mut(&mut self) -> impl Iterator<Item = (&str, &mut Project)> {
+        self.projects.iter_mut().map(|(name, project)| (name.as_str(), project))
+    }
+
+    /// The project of this name.
+    pub fn project(&self, name: &str) -> Option<&Project> {
+        self.projects.get(name)
+    }
+}
+
+/// A file: what holds for the process, and the project `default`.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct ConfigFile {
     /// The schema that editors check the file with.
     #[serde(rename = "$schema")]
-    pub(super) schema: Option<String>,
+    schema: Option<String>,
     /// Where Gantry listens and which requests it answers.
-    #[serde(default)]
     pub(super) server: gantry_server::Options,
     /// Named queues that bound how many calls run at once.
-    #[serde(default)]
     pub(super) queues: BTreeMap<Name, queue::Options>,
     /// Where Gantry keeps its records.
-    #[serde(default)]
     pub(super) store: StoreOptions,
     /// More projects, each with its own workspace, servers, agents, rules and data. The file itself is the project
     /// `default`.
-    #[serde(default)]
-    pub(super) projects: BTreeMap<Name, OtherProject>,
+    #[serde(deserialize_with = "read_map::<Name, OtherProject, _, _, _, _>")]
+    #[schemars(with = "BTreeMap<Name, OtherProject>")]
+    pub(super) projects: BTreeMap<String, Project>,
     /// Gantry does not ask for them; write ${VAR} where ${input:…} stands and set VAR
-    pub(super) inputs: Option<Ignored>,
-    /// is not available in this version of Gantry; remove it
+    inputs: Option<Ignored>,
     models: Option<Refused>,
-    /// is not available in this version of Gantry; remove it
     auth: Option<Refused>,
+    #[serde(rename = "..main")]
+    #[schemars(flatten)]
+    pub(super) main: Project,
 }
 
-/// A project besides the file itself.
-pub(super) type OtherProject = Both<ProjectKeys, ProjectOptions>;
-
-/// What a project has that the file itself does not have.
-#[derive(Debug, Clone, serde::Deserialize, JsonSchema)]
+/// A project. The data of a project besides the file itself is in `projects/<name>` in the data folder, its tools are
+/// pinned in `gantry.<name>.lock`, and its agent and tool files are below `projects/<name>/`, both beside the
+/// configuration. Approvals and policies at the top of the file are not inherited; limits under `defaults` are.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[expect(dead_code, reason = "they are refused, or read with the other keys")]
-pub(super) struct ProjectKeys {
+struct OtherProject {
     /// The folder that its workspace tools work in. A relative path starts at the folder of the configuration file.
-    #[serde(deserialize_with = "read_as::<PathText, _, _>")]
-    #[schemars(with = "PathText")]
-    workspace: PathBuf,
+    workspace: PathText,
     /// is set once, at the top of the file; move it there
     server: Option<Refused>,
     /// is set once, at the top of the file, and shared by all projects; move it there
@@ -86,128 +109,264 @@ pub(super) struct ProjectKeys {
     store: Option<Refused>,
     /// is set once, at the top of the file; move it there
     projects: Option<Refused>,
-    /// is not available in this version of Gantry; remove it
     models: Option<Refused>,
-    /// is not available in this version of Gantry; remove it
     auth: Option<Refused>,
+    #[serde(rename = "..project")]
+    #[schemars(flatten)]
+    project: Project,
 }
 
-/// A project. The data of a project besides the file itself is in `projects/<name>` in the data folder, its tools are
-/// pinned in `gantry.<name>.lock`, and its agent and tool files are below `projects/<name>/`, both beside the
-/// configuration. Approvals and policies at the top of the file are not inherited; limits under `defaults` are.
-#[derive(Debug, Clone, serde::Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct ProjectOptions {
+impl From<OtherProject> for Project {
+    fn from(other: OtherProject) -> Self {
+        other.project
+    }
+}
+
+/// The unit of isolation. Nothing in it is another project's, but for limits that it does not set itself.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
+pub struct Project {
+    /// Where it stands.
+    #[serde(skip)]
+    pub places: Places,
     /// The folder that the workspace tools work in. A relative path starts at the folder of the configuration file.
     #[serde(default = "here", deserialize_with = "read_as::<PathText, _, _>")]
     #[schemars(with = "PathText")]
-    pub(super) workspace: PathBuf,
+    pub workspace: PathBuf,
     /// Limits for every call, unless something more specific sets them. In a project, a limit that is left out or 0
     /// is that of the top of the file.
-    #[serde(default)]
-    pub(super) defaults: Limits,
+    #[serde(rename = "defaults")]
+    pub limits: Limits,
     /// The catalogue of tools, by id: Gantry's own workspace tools under `workspace`, MCP servers, and tools on some
     /// folders of the workspace. Each may also be a file, `tools/<id>/tool.json`.
-    #[serde(default)]
-    pub(super) tools: Tools,
+    pub tools: Tools,
+    /// Gantry's tools on parts of the workspace, by id; from the catalogue.
+    #[serde(skip)]
+    pub builtin: BTreeMap<ServerId, Builtin>,
     /// MCP servers, by id, in the shape that editors use. The id is the namespace of their tools:
     /// `github__search_code`.
-    #[serde(default, alias = "servers")]
-    pub(super) mcp_servers: BTreeMap<ServerId, McpServer>,
+    #[serde(alias = "servers")]
+    pub mcp_servers: BTreeMap<ServerId, McpServer>,
     /// Tools that are one HTTP request each, by name. They are in the namespace `rest`: `rest__weather`.
-    #[serde(default)]
-    pub(super) rest_tools: BTreeMap<RestToolName, RestTool>,
+    pub rest_tools: BTreeMap<RestToolName, RestTool>,
     /// APIs that an OpenAPI document (2.0, 3.0, 3.1; JSON or YAML) describes, by id. Each operation becomes a tool:
     /// `rest__petstore_list_pets`. `gantry openapi inspect` shows what would become of a document.
-    #[serde(default)]
-    pub(super) openapi_specs: BTreeMap<ApiId, Api>,
+    #[serde(rename = "openapiSpecs")]
+    pub apis: BTreeMap<ApiId, Api>,
     /// Agents and the tools each may use. Each may also be a file, `agents/<name>/agent.json` or `agents/<name>.md`.
-    #[serde(default)]
-    pub(super) agents: BTreeMap<Name, Agent>,
+    #[serde(deserialize_with = "read_map::<Name, Agent, _, _, _, _>")]
+    #[schemars(with = "BTreeMap<Name, Agent>")]
+    pub agents: BTreeMap<String, AgentOptions>,
     /// Which calls wait for an approver or for their time, who may decide, and how approvers hear of them.
-    #[serde(default = "unconfigured")]
-    pub(super) approvals: Both<ApprovalRules, ApprovalOptions>,
+    pub approvals: Approvals,
     /// Rules that refuse calls or ask an approver about them.
-    #[serde(default)]
-    pub(super) policies: Vec<RuleSpec>,
+    pub policies: Vec<RuleSpec>,
     /// Limits of the programs that tools start: `run_code`, `shell_exec`, git, tests, formatters, package managers.
     /// They run in a sandbox on the workspace.
-    #[serde(default)]
-    pub(super) code: CodeOptions,
+    pub code: CodeOptions,
     /// What `web_fetch` and `web_search` may reach, and how.
-    #[serde(default)]
-    pub(super) web: WebOptions,
+    pub web: WebOptions,
     /// How the git tools commit and push.
-    #[serde(default)]
-    pub(super) git: GitOptions,
+    pub git: GitOptions,
     /// How `search_code` ranks what it finds.
-    #[serde(default)]
-    pub(super) search: SearchOptions,
+    pub search: SearchOptions,
 }
 
 fn here() -> PathBuf {
     ".".into()
 }
 
-fn unconfigured() -> Both<ApprovalRules, ApprovalOptions> {
-    Both(ApprovalRules::unconfigured(), ApprovalOptions::default())
+impl Project {
+    /// Removes MCP servers and switches REST services off, for commands that need neither. Agents name the services, so
+    /// they stay.
+    pub(crate) fn disable_external_providers(&mut self) {
+        self.mcp_servers.clear();
+        self.rest_tools.values_mut().for_each(|tool| tool.run.enabled = false);
+        self.apis.values_mut().for_each(|api| api.tools.enabled = false);
+    }
+}
+
+/// Where a project stands, all absolute.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Places {
+    pub name: String,
+    /// The folder below which its agent and tool files are. It need not exist.
+    pub folder: PathBuf,
+    /// The same folder as messages name it.
+    pub shown: PathBuf,
+    /// Where its data is. It need not exist yet.
+    pub data: PathBuf,
+    /// The file that pins the definitions of its tools. It need not exist.
+    pub lock: PathBuf,
+}
+
+// Which calls wait, and how.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Approvals {
+    #[serde(rename = "..rules")]
+    #[schemars(flatten)]
+    pub rules: ApprovalRules,
+    #[serde(rename = "..options")]
+    #[schemars(flatten)]
+    pub options: ApprovalOptions,
+}
+
+impl Default for Approvals {
+    fn default() -> Self {
+        Self { rules: ApprovalRules::unconfigured(), options: ApprovalOptions::default() }
+    }
+}
+
+// One MCP server, described in the reference by its first part, as are the structs below.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct McpServer {
+    #[serde(rename = "..server")]
+    #[schemars(flatten)]
+    pub options: ServerOptions,
+    #[serde(rename = "..tools")]
+    #[schemars(flatten)]
+    pub tools: ProviderOptions,
+    #[serde(rename = "..editor")]
+    #[schemars(flatten)]
+    editor: EditorServerKeys,
+    #[serde(rename = "..missing")]
+    #[schemars(skip)]
+    pub(super) missing: String,
+}
+
+/// Keys that editors write into the entries of their MCP servers and that mean nothing here. Keys of theirs that mean the
+/// same as one of Gantry's are aliases of its field.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
+struct EditorServerKeys {
+    /// "approvals" and "policies" decide which calls wait
+    always_allow: Ignored,
+    /// "approvals" and "policies" decide which calls wait
+    auto_approve: Ignored,
+    /// "approvals" and "policies" decide which calls wait
+    trust: Ignored,
+    /// its unit differs between editors; write "requestTimeoutMs"
+    timeout: Ignored,
+    /// write the variables into "env", as ${VAR}, and their values into .env beside the configuration
+    env_file: Ignored,
+    /// write the token into "headers", as ${VAR}
+    oauth: Ignored,
+    /// it is for editors
+    dev: Ignored,
+    /// it is for editors
+    gallery: Ignored,
+    /// the id is its name
+    name: Ignored,
+    /// it is for editors
+    version: Ignored,
+}
+
+impl McpServer {
+    /// A server that is set up otherwise than under `mcpServers`.
+    pub(super) fn new(options: ServerOptions, tools: ProviderOptions, missing: String) -> Self {
+        Self { options, tools, editor: EditorServerKeys::default(), missing }
+    }
+
+    /// Why it is not started, if it is not.
+    pub fn off(&self) -> Option<DisabledReason> {
+        disabled(self.tools.enabled && !self.options.disabled, &self.missing)
+    }
+}
+
+// A tool that is one HTTP request.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RestTool {
+    /// None when a variable that it cannot do without is not set.
+    #[serde(rename = "..tool", deserialize_with = "unless_missing")]
+    #[schemars(flatten, with = "Inline")]
+    pub tool: Option<Inline>,
+    #[serde(rename = "..run")]
+    #[schemars(flatten)]
+    pub run: RestToolOptions,
+    #[serde(rename = "..missing")]
+    #[schemars(skip)]
+    pub(super) missing: String,
+}
+
+impl RestTool {
+    /// Why it is not offered, if it is not.
+    pub fn off(&self) -> Option<DisabledReason> {
+        disabled(self.run.enabled, &self.missing)
+    }
+}
+
+// An API that a document describes.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Api {
+    /// None when a variable that it cannot do without is not set.
+    #[serde(rename = "..api", deserialize_with = "unless_missing")]
+    #[schemars(flatten, with = "ApiOptions")]
+    pub options: Option<ApiOptions>,
+    #[serde(rename = "..tools")]
+    #[schemars(flatten)]
+    pub tools: ProviderOptions,
+    /// The files that the document is made of, as they are now: another content is another configuration.
+    #[serde(skip)]
+    pub documents: FileSnapshot,
+    #[serde(rename = "..missing")]
+    #[schemars(skip)]
+    pub(super) missing: String,
+}
+
+impl Api {
+    /// Why it is not offered, if it is not.
+    pub fn off(&self) -> Option<DisabledReason> {
+        disabled(self.tools.enabled, &self.missing)
+    }
+}
+
+/// Why something is not started or offered, if it is not.
+fn disabled(is_enabled: bool, missing: &str) -> Option<DisabledReason> {
+    if !is_enabled {
+        return Some(DisabledReason::Disabled);
+    }
+    (!missing.is_empty()).then(|| DisabledReason::Unusable(missing.to_owned()))
 }
 
 /// Where Gantry keeps its records.
-#[derive(Debug, Clone, Default, serde::Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-#[schemars(rename = "StoreOptions")]
 pub(super) struct StoreOptions {
     /// The database. `.gantry/` at the start of the path stands for the data folder, wherever that is; another relative
     /// path starts at the folder that holds the data folder.
-    pub(super) url: StoreUrl,
+    #[serde(deserialize_with = "sqlite_path")]
+    #[schemars(with = "String", title = STORE_URL, extend("default" = "sqlite://.gantry/gantry.db"))]
+    pub(super) url: PathBuf,
 }
 
-/// The path in a `sqlite://` URL.
-#[derive(Debug, Clone)]
-pub(super) struct StoreUrl(pub(super) PathBuf);
-
-impl Default for StoreUrl {
+impl Default for StoreOptions {
     fn default() -> Self {
-        Self(".gantry/gantry.db".into())
+        Self { url: ".gantry/gantry.db".into() }
     }
 }
 
 const STORE_URL: &str = "a URL such as sqlite://.gantry/gantry.db";
 
-impl<'de> Deserialize<'de> for StoreUrl {
-    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
-        use serde::de::Error as _;
-        // It may hold a password, so it is not quoted.
-        let url = gantry_core::options::read_text(input, STORE_URL, true, |_| true)?;
-        if url.starts_with("postgres://") || url.starts_with("postgresql://") {
-            let message = format!("PostgreSQL is not available in this version of Gantry; use {STORE_URL}");
-            return Err(D::Error::custom(message));
-        }
-        // Parameters are not read, so a URL with some is refused.
-        let path =
-            url.strip_prefix("sqlite://").filter(|path| !path.is_empty() && !path.contains(['?', '#', '\0']));
-        path.map(|path| Self(path.into()))
-            .ok_or_else(|| D::Error::custom(format_args!("must be {STORE_URL}")))
+/// The path in a `sqlite://` URL.
+fn sqlite_path<'de, D: Deserializer<'de>>(input: D) -> Result<PathBuf, D::Error> {
+    // It may hold a password, so it is not quoted.
+    let url = gantry_core::options::read_text(input, STORE_URL, true, |_| true)?;
+    if url.starts_with("postgres://") || url.starts_with("postgresql://") {
+        let message = format!("PostgreSQL is not available in this version of Gantry; use {STORE_URL}");
+        return Err(D::Error::custom(message));
     }
-}
-
-impl JsonSchema for StoreUrl {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "StoreUrl".into()
-    }
-
-    fn json_schema(_generator: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "title": STORE_URL, "default": "sqlite://.gantry/gantry.db" })
-    }
+    // Parameters are not read, so a URL with some is refused.
+    let path =
+        url.strip_prefix("sqlite://").filter(|path| !path.is_empty() && !path.contains(['?', '#', '\0']));
+    path.map(Into::into).ok_or_else(|| D::Error::custom(format_args!("must be {STORE_URL}")))
 }
 
 /// How calls of a REST tool are run.
-#[derive(Debug, Clone, PartialEq, serde::Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct RestToolOptions {
     /// Whether it is offered at all.
@@ -233,168 +392,28 @@ impl Default for RestToolOptions {
             queue: None,
             cache: Millis::default(),
             timeout: Millis::default(),
-            has_complex_query_params: Ignored,
-            query_param_names: Ignored,
+            has_complex_query_params: Ignored::default(),
+            query_param_names: Ignored::default(),
         }
     }
 }
 
-/// Keys of agents that mean nothing in this version.
-#[derive(Debug, Clone, Default, PartialEq, serde::Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct UnusedAgentKeys {
-    /// this version of Gantry does not read it
+// An agent.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Agent {
     guardrails: Ignored,
-    /// this version of Gantry does not read it
     memory: Ignored,
-    /// this version of Gantry does not read it
     limits: Ignored,
-    /// this version of Gantry does not read it
     router: Ignored,
-    /// this version of Gantry does not read it
     surface: Ignored,
+    #[serde(rename = "..options")]
+    #[schemars(flatten)]
+    pub(super) options: AgentOptions,
 }
 
-/// The catalogue of tools.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Tools {
-    /// Gantry's own workspace tools.
-    pub(super) workspace: WorkspaceTools,
-    pub(super) entries: BTreeMap<ServerId, CatalogueEntry>,
-}
-
-/// Gantry's own workspace tools.
-pub(super) type WorkspaceTools = Both<ProviderOptions, WorkspaceKeys>;
-
-/// What the entry of the own tools may have besides.
-#[derive(Debug, Clone, Default, PartialEq, serde::Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct WorkspaceKeys {
-    /// What provides the tools.
-    kind: Option<Builtin>,
-    /// is for other ids; the own tools have the whole workspace
-    builtin_policy: Option<Refused>,
-}
-
-#[derive(Debug, Clone, PartialEq, serde::Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-#[schemars(inline)]
-enum Builtin {
-    Builtin,
-}
-
-/// An entry of the catalogue of tools: an MCP server (`kind: mcp`), or Gantry's tools on a part of the workspace
-/// (`kind: builtin`).
-#[derive(Debug, Clone, serde::Deserialize, JsonSchema)]
-#[serde(rename = "$tag:kind", rename_all = "lowercase")]
-#[schemars(rename = "CatalogueEntry", tag = "kind")]
-pub(super) enum CatalogueEntry {
-    Mcp(Entry<Both<ServerOptions, Both<ProviderOptions, CatalogueServerKeys>>, true>),
-    Builtin(Both<ProviderOptions, CatalogueBuiltinKeys>),
-}
-
-/// What an MCP server of the catalogue may have besides.
-#[derive(Debug, Clone, Default, serde::Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct CatalogueServerKeys {
-    /// The id of the entry. It must be the same as its key or its folder.
-    pub(super) id: Option<String>,
-    /// A note for people.
-    display_name: Option<String>,
-    /// Time limits, in the form that other programs use.
-    pub(super) timeouts: Timeouts,
-    /// nothing is restricted by it; a server can do what the user can who runs Gantry
-    permissions: Ignored,
-}
-
-/// Gantry's tools on a part of the workspace.
-#[derive(Debug, Clone, serde::Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[expect(dead_code, reason = "some are for people, or named in warnings")]
-pub(super) struct CatalogueBuiltinKeys {
-    /// The id of the entry. It must be the same as its key or its folder.
-    pub(super) id: Option<String>,
-    /// A note for people.
-    display_name: Option<String>,
-    /// A note for people.
-    description: Option<String>,
-    /// What the tools do, and where.
-    pub(super) builtin_policy: BuiltinPolicy,
-    /// Time limits, in the form that other programs use.
-    #[serde(default)]
-    pub(super) timeouts: Timeouts,
-    /// Limits of the tools, in the form that other programs use.
-    #[serde(default)]
-    pub(super) permissions: Permissions,
-    /// these tools are always there
-    #[serde(default)]
-    health_check: Ignored,
-}
-
-/// Other spellings of two timeouts.
-#[derive(Debug, Clone, Default, serde::Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Timeouts {
-    /// Another spelling of `startupTimeoutMs`.
-    pub(super) startup_ms: Millis<0, HOUR>,
-    /// Another spelling of `requestTimeoutMs`.
-    pub(super) request_ms: Millis<0, DAY>,
-}
-
-/// Limits of the tools, in the form that other programs use.
-#[derive(Debug, Clone, Default, serde::Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Permissions {
-    /// The only folders and files that the tools touch. A relative path starts at the workspace, and no path leaves
-    /// it.
-    #[serde(deserialize_with = "read_as::<OneOrMore<PathText>, _, _>")]
-    #[schemars(with = "OneOrMore<PathText>")]
-    pub(super) allowed_paths: Vec<PathBuf>,
-    /// Only `true`, which restricts nothing.
-    pub(super) filesystem: Option<Value>,
-    /// tools on files use no network
-    network: Ignored,
-}
-
-/// The id of the own tools in the catalogue.
-const WORKSPACE: &str = "workspace";
-
-impl<'de> Deserialize<'de> for Tools {
-    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
-        input.deserialize_map(Catalogue)
-    }
-}
-
-struct Catalogue;
-
-impl<'de> Visitor<'de> for Catalogue {
-    type Value = Tools;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a group of keys")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Tools, A::Error> {
-        let mut tools = Tools::default();
-        while let Some(id) = map.next_key::<ServerId>()? {
-            if &*id == WORKSPACE {
-                tools.workspace = map.next_value()?;
-            } else {
-                tools.entries.insert(id, map.next_value()?);
-            }
-        }
-        Ok(tools)
-    }
-}
-
-impl JsonSchema for Tools {
-    fn schema_name() -> Cow<'static, str> {
-        "Tools".into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let workspace = generator.subschema_for::<WorkspaceTools>();
-        let entry = generator.subschema_for::<CatalogueEntry>();
-        json_schema!({ "type": "object", "properties": { WORKSPACE: workspace }, "additionalProperties": entry })
+impl From<Agent> for AgentOptions {
+    fn from(agent: Agent) -> Self {
+        agent.options
     }
 }

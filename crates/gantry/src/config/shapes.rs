@@ -2,7 +2,8 @@
 //! and how a key is described.
 
 use super::definition_files::{AgentFile, FrontMatter};
-use super::schema::ConfigFile;
+use super::schema::{Builtin, CatalogueServer, ConfigFile};
+use gantry_tools::options::{FilePolicy, ShellPolicy};
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
@@ -10,26 +11,28 @@ use std::sync::LazyLock;
 
 /// The definitions of all structs that are read, by name.
 #[derive(Debug)]
-pub(super) struct Shapes {
-    root: Value,
-}
+pub(super) struct Shapes(Map<String, Value>);
 
-/// The schema of the configuration, with everything that is read from other files.
+/// The definitions of all structs that are read from any file.
 pub(super) fn shapes() -> &'static Shapes {
     static SHAPES: LazyLock<Shapes> = LazyLock::new(|| {
         let mut generator = SchemaSettings::draft2020_12().into_generator();
+        generator.subschema_for::<ConfigFile>();
         generator.subschema_for::<AgentFile>();
         generator.subschema_for::<FrontMatter>();
-        generator.subschema_for::<gantry_tools::options::FilePolicy>();
-        generator.subschema_for::<gantry_tools::options::ShellPolicy>();
-        Shapes { root: generator.into_root_schema_for::<ConfigFile>().to_value() }
+        // These are variants, whose schemas are written in place.
+        generator.subschema_for::<CatalogueServer>();
+        generator.subschema_for::<Builtin>();
+        generator.subschema_for::<FilePolicy>();
+        generator.subschema_for::<ShellPolicy>();
+        Shapes(generator.take_definitions(true))
     });
     &SHAPES
 }
 
 impl Shapes {
     fn property(&self, of: &str, key: &str) -> Option<&Value> {
-        self.root.get("$defs")?.get(of)?.get("properties")?.get(key)
+        self.0.get(of)?.get("properties")?.get(key)
     }
 
     /// What a key means.
@@ -38,22 +41,22 @@ impl Shapes {
         Some(text.split_whitespace().collect::<Vec<_>>().join(" "))
     }
 
-    /// Whether a key is to be used, and not only understood.
-    pub(super) fn is_offered(&self, of: &str, key: &str) -> bool {
-        !key.starts_with('$') && self.property(of, key).is_some_and(is_offered)
+    /// The keys that are to be used, and not only understood.
+    pub(super) fn offered(&self, of: &str) -> impl Iterator<Item = &str> {
+        let keys = self.0.get(of).and_then(properties).into_iter().flatten();
+        keys.filter(|(key, property)| !key.starts_with('$') && is_offered(property))
+            .map(|(key, _)| key.as_str())
     }
 
-    /// The keys with a schema of some sort.
-    pub(super) fn keys(&self, is_listed: &dyn Fn(&Value) -> bool) -> impl Iterator<Item = &str> {
-        let definitions = self.root.get("$defs").and_then(Value::as_object).into_iter().flatten();
-        let properties = definitions.filter_map(|(_, definition)| properties(definition)).flatten();
-        properties.filter(|(_, property)| is_listed(property)).map(|(key, _)| key.as_str())
+    /// Whether a key has no effect.
+    pub(super) fn is_ignored(&self, of: &str, key: &str) -> bool {
+        self.property(of, key).is_some_and(|property| property.get("deprecated").is_some())
     }
 
     /// The keys that a struct needs.
-    pub(super) fn required(&self, name: &str) -> Vec<String> {
-        let required = self.root.get("$defs").and_then(|of| of.get(name)?.get("required")?.as_array());
-        required.into_iter().flatten().filter_map(|key| Some(key.as_str()?.to_owned())).collect()
+    pub(super) fn required(&self, name: &str) -> impl Iterator<Item = &str> {
+        let required = self.0.get(name).and_then(|of| of.get("required")?.as_array());
+        required.into_iter().flatten().filter_map(Value::as_str)
     }
 }
 
@@ -62,16 +65,22 @@ pub(super) fn is_offered(property: &Value) -> bool {
     property.get("not").is_none() && property.get("deprecated").is_none()
 }
 
+/// The keys of all files that have no effect, and those that are refused.
+#[must_use]
+pub fn unused_keys() -> (BTreeSet<&'static str>, BTreeSet<&'static str>) {
+    let marked = |mark: &str| {
+        let properties = shapes().0.values().filter_map(properties).flatten();
+        properties.filter(|(_, property)| property.get(mark).is_some()).map(|(key, _)| key.as_str()).collect()
+    };
+    (marked("deprecated"), marked("not"))
+}
+
 /// The JSON Schema of the configuration, as editors use it.
 #[must_use]
 pub fn json_schema() -> Value {
-    let mut schema = shapes().root.clone();
+    let generator = SchemaSettings::draft2020_12().into_generator();
+    let mut schema = generator.into_root_schema_for::<ConfigFile>().to_value();
     clean(&mut schema);
-    let mut used = BTreeSet::new();
-    references(&schema, &schema, &mut used);
-    if let Some(Value::Object(definitions)) = schema.get_mut("$defs") {
-        definitions.retain(|name, _| used.contains(name));
-    }
     if let Some(root) = schema.as_object_mut() {
         root.insert("title".to_owned(), "The configuration of Gantry".into());
         root.remove("description");
@@ -111,26 +120,6 @@ fn is_nothing(default: &Value) -> bool {
         Value::Array(items) => items.is_empty(),
         Value::Object(members) => members.is_empty() || members.contains_key("secs"),
         Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
-    }
-}
-
-/// The definitions that are referred to from the top.
-fn references(schema: &Value, root: &Value, used: &mut BTreeSet<String>) {
-    match schema {
-        Value::Object(members) => {
-            if let Some(name) = members.get("$ref").and_then(|of| of.as_str()?.strip_prefix("#/$defs/"))
-                && used.insert(name.to_owned())
-                && let Some(definition) = root.get("$defs").and_then(|of| of.get(name))
-            {
-                references(definition, root, used);
-            }
-            members
-                .iter()
-                .filter(|(key, _)| *key != "$defs")
-                .for_each(|(_, member)| references(member, root, used));
-        }
-        Value::Array(items) => items.iter().for_each(|item| references(item, root, used)),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 

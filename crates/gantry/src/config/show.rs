@@ -94,10 +94,10 @@ impl<'a> Walk<'a> {
                 let of_items = kind.get("items").map(|items| resolved(items, self.root));
                 let is_secret = is_secret || of_items.is_some_and(|items| items.get("writeOnly").is_some());
                 let items = items.iter().map(|item| scalar(&item.value, is_secret)).collect();
-                self.push(path.to_owned(), items, Some(node.line));
+                self.push(path.to_owned(), items, Some(node.place.line));
             }
-            value @ (Value::Null | Value::Flag(_) | Value::Number(_) | Value::Text(_) | Value::Map(_)) => {
-                self.push(path.to_owned(), scalar(value, is_secret), Some(node.line));
+            value @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::Text(_) | Value::Map(_)) => {
+                self.push(path.to_owned(), scalar(value, is_secret), Some(node.place.line));
             }
         }
     }
@@ -115,7 +115,7 @@ impl<'a> Walk<'a> {
             match &node.value {
                 Value::Map(_) => properties(choice).is_some() && constants.all(is_tagged),
                 Value::List(_) => choice.get("items").is_some(),
-                Value::Null | Value::Flag(_) | Value::Number(_) | Value::Text(_) => {
+                Value::Null | Value::Bool(_) | Value::Number(_) | Value::Text(_) => {
                     properties(choice).is_none()
                 }
             }
@@ -133,10 +133,10 @@ impl<'a> Walk<'a> {
 fn scalar(value: &Value, is_secret: bool) -> Schema {
     match value {
         Value::Text(text) if is_secret && is_variable(text) => without_default(text).into(),
-        Value::Text(_) | Value::Number(_) | Value::Flag(_) if is_secret => MASKED.into(),
+        Value::Text(_) | Value::Number(_) | Value::Bool(_) if is_secret => MASKED.into(),
         Value::Text(text) => text.as_str().into(),
         Value::Number(number) => Schema::Number(number.clone()),
-        Value::Flag(flag) => (*flag).into(),
+        Value::Bool(flag) => (*flag).into(),
         Value::List(items) => items.iter().map(|item| scalar(&item.value, is_secret)).collect(),
         Value::Map(_) => Schema::Object(serde_json::Map::new()),
         Value::Null => Schema::Null,

@@ -81,7 +81,8 @@ impl ActiveConfig {
         for warning in loaded.warnings.iter().filter(|warning| !before.warnings.contains(warning)) {
             tracing::warn!("{warning}");
         }
-        for (key, is_other) in needs_restart(&before.config, &loaded.config) {
+        let (old, new) = (&before.config, &loaded.config);
+        for (key, is_other) in [("server", old.server != new.server), ("store", old.store != new.store)] {
             if is_other {
                 tracing::warn!("{key} has changed; that takes effect when Gantry starts the next time");
             }
@@ -92,11 +93,6 @@ impl ActiveConfig {
         self.state().read = Some(Arc::new(loaded));
         Ok(Some(Plans { process, projects }))
     }
-}
-
-/// What a running process cannot change.
-fn needs_restart(before: &Config, now: &Config) -> [(&'static str, bool); 2] {
-    [("server", before.server != now.server), ("store", before.store != now.store)]
 }
 
 impl Load for ActiveConfig {

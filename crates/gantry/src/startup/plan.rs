@@ -8,7 +8,7 @@ pub(super) use own_tools::own_tools;
 use crate::Extra;
 use crate::config::{Error, Loaded, McpServer, Problem, Project};
 use anyhow::Context as _;
-use gantry_core::policy::Policies;
+use gantry_core::policy::{Policies, RuleError, RuleSpec};
 use gantry_runtime::options::{ProviderOptions, ServerPlan};
 use gantry_runtime::{Options, Plan};
 use gantry_tools::builtin::NAMESPACE;
@@ -24,18 +24,28 @@ use std::sync::Arc;
 pub(crate) fn validate(loaded: &Loaded) -> Result<(), Error> {
     let mut problems = Vec::new();
     for (name, project) in loaded.config.all() {
-        let policies = Policies::compile(&project.policies, project.approval_rules.clone());
-        for (n, error) in policies.err().into_iter().flatten() {
-            let rule = project.policies.get(n).map(|rule| rule.name.as_str()).unwrap_or_default();
-            let (n, key) = (n.to_string(), error.key().unwrap_or_default());
-            let inner = key.split(['.', '[', ']']).filter(|key| !key.is_empty());
-            let keys: Vec<&str> = ["policies", &n].into_iter().chain(inner).collect();
-            let at = loaded.locate(name, &keys);
-            problems.push(Problem::at(&at, format!("policy {rule}: {error}")));
-        }
+        problems.extend(policy_problems(loaded, name, project, &project.policies));
         rest::validate(loaded, name, project, &mut problems);
     }
-    Error::all(problems).map_or(Ok(()), Err)
+    Error::all(problems)
+}
+
+/// What is wrong with the rules of a project, at its line. `rules` are those of the project, perhaps without their examples.
+pub(crate) fn policy_problems(
+    loaded: &Loaded,
+    name: &str,
+    project: &Project,
+    rules: &[RuleSpec],
+) -> Vec<Problem> {
+    let Err(errors) = Policies::compile(rules, project.approvals.rules.clone()) else { return Vec::new() };
+    let problem = |(n, error): (usize, RuleError)| {
+        let rule = rules.get(n).map(|rule| rule.name.as_str()).unwrap_or_default();
+        let (n, key) = (n.to_string(), error.key().unwrap_or_default());
+        let inner = key.split(['.', '[', ']']).filter(|key| !key.is_empty());
+        let keys: Vec<&str> = ["policies", &n].into_iter().chain(inner).collect();
+        Problem::at(&loaded.locate(name, &keys), format!("policy {rule}: {error}"))
+    };
+    errors.into_iter().map(problem).collect()
 }
 
 /// The plan of one project. Opens its workspace; starts nothing.
@@ -56,14 +66,14 @@ pub(super) fn plan(
 
 fn options(name: &str, project: &Project) -> anyhow::Result<Options> {
     let Project { places, limits, .. } = project;
-    let builtin = project.builtin.iter().map(|(id, builtin)| (id.as_str(), &builtin.options));
-    let own = builtin.chain([(NAMESPACE, &project.workspace_tools)]);
+    let builtin = project.builtin.iter().map(|(id, builtin)| (&**id, &builtin.options));
+    let own = builtin.chain([(NAMESPACE, &project.tools.workspace.options)]);
     let mut providers: HashMap<Arc<str>, ProviderOptions> =
         own.map(|(id, options)| (Arc::from(id), options.clone())).collect();
     providers.extend(rest::provider_options(project));
     let servers = project.mcp_servers.iter();
     let servers = servers.map(|(id, server)| server_plan(id, server, limits.trace_mcp)).collect();
-    let policies = Policies::compile(&project.policies, project.approval_rules.clone());
+    let policies = Policies::compile(&project.policies, project.approvals.rules.clone());
     // What is wrong with a rule was found when the configuration was validated.
     let policies = policies.map_err(|errors| anyhow::anyhow!("{} policies cannot be used", errors.len()))?;
     let upstreams = UpstreamOptions {
@@ -76,7 +86,7 @@ fn options(name: &str, project: &Project) -> anyhow::Result<Options> {
         project: name.into(),
         limits: limits.clone(),
         policies: Arc::new(policies),
-        approvals: project.approvals.clone(),
+        approvals: project.approvals.options.clone(),
         agents: project.agents.iter().map(|(name, agent)| (name.as_str().into(), agent.clone())).collect(),
         providers,
         servers,
@@ -89,7 +99,7 @@ fn options(name: &str, project: &Project) -> anyhow::Result<Options> {
 pub(super) fn server_plan(id: &str, server: &McpServer, trace: bool) -> ServerPlan {
     let mut options = server.options.clone();
     options.trace.get_or_insert(trace);
-    let settings = ServerSettings { id: id.into(), options, disabled: server.off.clone() };
+    let settings = ServerSettings { id: id.into(), options, disabled: server.off() };
     ServerPlan { config: Arc::new(settings), options: server.tools.clone() }
 }
 

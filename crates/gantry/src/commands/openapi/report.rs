@@ -31,8 +31,8 @@ pub(super) struct Imported {
 /// Says which document cannot be used, and why.
 pub(super) async fn import(options: &ApiOptions, project: &Project) -> Result<Imported, String> {
     let started = Instant::now();
-    let inline = project.rest_tools.iter().filter(|(_, tool)| tool.off.is_none());
-    let import_options = options.import_options(inline.map(|(name, _)| name.as_str()));
+    let inline = project.rest_tools.iter().filter(|(_, tool)| tool.off().is_none());
+    let import_options = options.import_options(inline.map(|(name, _)| &**name));
     let client = RestClient::new(project.web.allow_private.clone());
     let api = ImportedApi::read(Arc::new(options.clone()), import_options, &client).await?;
     let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);

@@ -1,7 +1,7 @@
 //! The document to inspect: an entry of `openapiSpecs`, a file or an address, with the options of the command line.
 
 use crate::cli::Inspect;
-use crate::config::{Project, is_api_id};
+use crate::config::{Api, ApiId, Project};
 use crate::exit::UsageError;
 use crate::term;
 use gantry_egress::display_url;
@@ -29,19 +29,19 @@ pub(super) struct SpecSource {
 
 impl SpecSource {
     pub(super) fn of(args: &Inspect, project: &Project) -> anyhow::Result<Self> {
-        let entry = project.apis.get(&args.spec);
-        let unusable = entry.and_then(|api| match api.off.as_ref()? {
-            DisabledReason::Unusable(reason) => Some(reason.as_str()),
+        let entry = project.apis.get(args.spec.as_str());
+        let unusable = entry.and_then(Api::off).and_then(|off| match off {
+            DisabledReason::Unusable(reason) => Some(reason),
             DisabledReason::Disabled => None,
         });
         let mut options = match entry {
             Some(api) => api.options.clone().ok_or_else(|| {
-                let reason = unusable.unwrap_or("a variable is not set");
+                let reason = unusable.as_deref().unwrap_or("a variable is not set");
                 UsageError(format!("the entry {} is switched off: {reason}", args.spec))
             })?,
             None => without_entry(&args.spec, project)?,
         };
-        if let Some(reason) = unusable {
+        if let Some(reason) = &unusable {
             term::eprint(&format!("The entry {} is switched off: {reason}", args.spec));
         }
         // The command line replaces what the entry chooses, and leaves out what the entry leaves out.
@@ -83,7 +83,7 @@ fn without_entry(typed: &str, project: &Project) -> anyhow::Result<ApiOptions> {
     if let SpecPlace::File(file) = &mut options.spec {
         *file = std::path::absolute(&*file)?;
         if !file.is_file() {
-            let entries = match project.apis.keys().map(String::as_str).collect::<Vec<_>>().join(", ") {
+            let entries = match project.apis.keys().map(|id| &**id).collect::<Vec<&str>>().join(", ") {
                 none if none.is_empty() => "openapiSpecs has no entries".to_owned(),
                 entries => format!("the entries of openapiSpecs are {entries}"),
             };
@@ -107,7 +107,7 @@ fn default_id(spec: &SpecPlace) -> String {
     };
     let parts = name.split('.').chain(around.split('.'));
     let specific = parts.filter(|part| !COMMON_NAMES.contains(&part.to_lowercase().as_str()));
-    specific.map(as_id).find(|id| is_api_id(id)).unwrap_or_else(|| "api".to_owned())
+    specific.map(as_id).find(|id| id.parse::<ApiId>().is_ok()).unwrap_or_else(|| "api".to_owned())
 }
 
 fn as_id(text: &str) -> String {

@@ -5,12 +5,13 @@ use crate::client::{ApiClient, CommandContext, Scope};
 use crate::commands::approvals::format;
 use crate::commands::arguments;
 use crate::commands::unavailable_servers::warn_unavailable;
-use crate::config::{Error, Loaded, MAIN_PROJECT, Problem, Project};
+use crate::config::{Error, Loaded, MAIN_PROJECT, Project};
 use crate::exit::{Outcome, UsageError};
+use crate::startup::policy_problems;
 use crate::term::{self, Column, plural, thousands};
 use gantry_core::ErrorCode;
 use gantry_core::approval::Approvers;
-use gantry_core::policy::{Examples, Policies, RuleError, RuleSpec};
+use gantry_core::policy::{Examples, RuleSpec};
 use gantry_server::model::{PolicyOutcome, PolicyTest, PolicyTestRequest};
 use serde::Serialize;
 use serde_json::Value;
@@ -65,14 +66,7 @@ pub(super) fn run_examples(loaded: &Loaded, args: &TestPolicy, json: bool) -> an
 fn check_rules(loaded: &Loaded, name: &str, project: &Project) -> Result<(), Error> {
     let without = |policy: &RuleSpec| RuleSpec { examples: Examples::default(), ..policy.clone() };
     let specs: Vec<RuleSpec> = project.policies.iter().map(without).collect();
-    let Err(errors) = Policies::compile(&specs, project.approval_rules.clone()) else { return Ok(()) };
-    let problem = |(n, error): (usize, RuleError)| {
-        let key = error.key().unwrap_or_default();
-        let at = loaded.locate(name, &["policies", &n.to_string(), &key]);
-        let rule = specs.get(n).map(|rule| rule.name.as_str()).unwrap_or_default();
-        Problem::at(&at, format!("policy {rule}: {error}"))
-    };
-    Error::all(errors.into_iter().map(problem)).map_or(Ok(()), Err)
+    Error::all(policy_problems(loaded, name, project, &specs))
 }
 
 fn test_rule(

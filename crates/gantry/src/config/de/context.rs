@@ -1,10 +1,8 @@
 //! What is known while files are read, and what was found out.
 
-use crate::config::document::Node;
+use crate::config::document::{Document, Node};
 use crate::config::dotenv::Variables;
-use crate::config::error::{Location, Problem, Problems};
-use crate::config::key_path::KeyPath;
-use crate::config::shapes::shapes;
+use crate::config::error::{Error, Location, Problem};
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::path::Path;
@@ -23,18 +21,27 @@ pub(in crate::config) struct Context<'a> {
 #[derive(Default)]
 struct State {
     findings: Findings,
-    /// The addresses of values that are left out, because they are wrong.
+    /// The addresses of values that are left out, because they are wrong or lack a variable.
     bad: HashSet<usize>,
-    /// In an entry that is switched off alone: what the environment lacks for it. Elsewhere that is a problem.
-    missing: Option<Vec<String>>,
+    /// The address of the entry that is read, if a missing variable switches off only that.
+    entry: Option<usize>,
+    /// What the environment lacks for entries, by their addresses.
+    missing: Vec<(usize, String)>,
 }
 
 /// What was found out about files.
 #[derive(Default)]
 pub(in crate::config) struct Findings {
-    pub(in crate::config) problems: Problems,
+    pub(in crate::config) problems: Error,
     /// What the user should know although it stops nothing.
     pub(in crate::config) warnings: Vec<Problem>,
+}
+
+impl Findings {
+    pub(in crate::config) fn extend(&mut self, other: Self) {
+        self.problems.extend(other.problems);
+        self.warnings.extend(other.warnings);
+    }
 }
 
 impl<'a> Context<'a> {
@@ -46,13 +53,18 @@ impl<'a> Context<'a> {
         self.state.into_inner().findings
     }
 
-    pub(in crate::config) fn at(&self, line: usize) -> Location {
+    fn at(&self, line: usize) -> Location {
         Location { file: self.file.clone(), line }
     }
 
     pub(in crate::config) fn report(&self, line: usize, message: impl Into<String>) {
         let problem = Problem::at(&self.at(line), message);
         self.state.borrow_mut().findings.problems.push(problem);
+    }
+
+    /// Reports the keys that are twice in one group, and leaves them out.
+    pub(in crate::config) fn report_duplicates(&self, document: &mut Document) {
+        document.remove_duplicates().into_iter().for_each(|(line, message)| self.report(line, message));
     }
 
     pub(in crate::config) fn warn(&self, line: usize, message: impl Into<String>) {
@@ -69,13 +81,19 @@ impl<'a> Context<'a> {
         self.state.borrow_mut().findings.warnings.push(Problem::in_file(&self.file, message));
     }
 
+    /// How many problems there are, and how many values are left out.
+    pub(super) fn progress(&self) -> (usize, usize) {
+        let state = self.state.borrow();
+        (state.findings.problems.count(), state.bad.len())
+    }
+
     /// Whether so much is wrong that no more is listed.
     pub(super) fn is_full(&self) -> bool {
         self.state.borrow().findings.problems.is_full()
     }
 
     pub(super) fn mark_bad(&self, node: &Node) {
-        self.state.borrow_mut().bad.insert(std::ptr::from_ref(node).addr());
+        self.state.borrow_mut().bad.insert(address(node));
     }
 
     /// Whether a part of the value is left out.
@@ -85,42 +103,44 @@ impl<'a> Context<'a> {
     }
 
     pub(super) fn is_bad(&self, node: &Node) -> bool {
-        self.state.borrow().bad.contains(&std::ptr::from_ref(node).addr())
+        self.state.borrow().bad.contains(&address(node))
     }
 
-    /// Begins an entry that a missing variable switches off; whether this is the outermost one.
-    pub(super) fn begin_entry(&self) -> bool {
-        let missing = &mut self.state.borrow_mut().missing;
-        let is_outermost = missing.is_none();
-        missing.get_or_insert_default();
-        is_outermost
+    /// Begins an entry that a missing variable switches off, or ends it.
+    pub(super) fn enter(&self, entry: Option<&Node>) {
+        self.state.borrow_mut().entry = entry.map(address);
     }
 
-    /// Ends it, with what the environment lacks.
-    pub(super) fn end_entry(&self) -> Vec<String> {
-        self.state.borrow_mut().missing.take().unwrap_or_default()
+    /// Whether such an entry is read.
+    pub(super) fn is_in_entry(&self) -> bool {
+        self.state.borrow().entry.is_some()
     }
 
-    pub(super) fn report_missing(&self, line: usize, message: String) {
-        let at = self.at(line);
-        if let Some(missing) = &mut self.state.borrow_mut().missing {
-            // A server that is added over the API stands in no file.
-            let place = if at.file.as_os_str().is_empty() { String::new() } else { format!("{at}: ") };
-            return missing.push(format!("{place}{message}"));
+    /// What the environment lacks for an entry; something also if a part of it is wrong.
+    pub(super) fn missing(&self, entry: &Node) -> String {
+        let state = self.state.borrow();
+        let missing = state.missing.iter().filter(|(of, _)| *of == address(entry));
+        let missing: Vec<&str> = missing.map(|(_, message)| message.as_str()).collect();
+        if missing.is_empty() && self.has_bad_part(entry) {
+            return "a part of it is wrong".to_owned();
         }
-        self.report(line, message);
+        missing.join("; ")
     }
 
-    /// The description of a field, by the struct and the last key of the path.
-    pub(super) fn description(&self, owner: &str, path: &KeyPath<'_>) -> String {
-        path.last_key().and_then(|key| shapes().description(owner, key)).unwrap_or_default()
+    /// Leaves out a value for which the environment lacks something: a problem, unless it only switches off an entry.
+    pub(super) fn report_missing(&self, node: &Node, message: String) {
+        self.mark_bad(node);
+        let at = self.at(node.place.line);
+        let mut state = self.state.borrow_mut();
+        match state.entry {
+            // A server that is added over the API stands in no file.
+            Some(entry) if at.file.as_os_str().is_empty() => state.missing.push((entry, message)),
+            Some(entry) => state.missing.push((entry, format!("{at}: {message}"))),
+            None => state.findings.problems.push(Problem::at(&at, message)),
+        }
     }
+}
 
-    pub(super) fn warn_ignored(&self, owner: &str, path: &KeyPath<'_>, line: usize) {
-        self.warn(line, format!("{path} has no effect; {}", self.description(owner, path)));
-    }
-
-    pub(super) fn required(&self, name: &str) -> Vec<String> {
-        shapes().required(name)
-    }
+fn address(node: &Node) -> usize {
+    std::ptr::from_ref(node).addr()
 }

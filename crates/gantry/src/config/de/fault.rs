@@ -1,6 +1,6 @@
 //! Why a value cannot be read into a type, before and after it is known where the value stands.
 
-use crate::config::document::Value;
+use crate::config::document::{Value, shown};
 use crate::config::key_path::KeyPath;
 use serde::de::{Error, Expected, Unexpected};
 use std::fmt;
@@ -28,7 +28,7 @@ impl Fault {
     pub(super) fn message(self, path: &KeyPath<'_>, found: &Value) -> Option<String> {
         Some(match self {
             Self::Placed => return None,
-            Self::Expected(expected) => format!("{path} must be {expected}, found {}", found.quoted()),
+            Self::Expected(expected) => format!("{path} must be {expected}, found {}", shown(found)),
             Self::Custom(message) if VERBS.iter().any(|verb| message.starts_with(verb)) => {
                 format!("{path} {message}")
             }

@@ -2,8 +2,10 @@
 //!
 //! Nothing of such a file is expanded: a prompt may be about `${VAR}` without meaning it.
 
+use crate::config::de::Context;
 use crate::config::document::{Entry, Format, Node, Syntax, Value, quoted};
 use gantry_core::options::ToolKey;
+use gantry_core::yaml::Place;
 
 /// The line that begins and ends front matter.
 const FENCE: &str = "---";
@@ -11,21 +13,16 @@ const FENCE: &str = "---";
 const EDITORS_PREFIX: &str = "mcp__";
 const EDITORS: &str = "mcp";
 
-/// A Markdown file that has front matter.
-#[derive(Debug)]
-pub(in crate::config) struct Page {
-    pub(super) root: Node,
-    /// The text below, if there is any.
-    pub(super) prompt: Option<String>,
-    /// What is left out, and the line of it.
-    pub(super) warnings: Vec<(usize, String)>,
-}
-
 /// Whether there is a provider of this id.
 type IsProvider<'a> = &'a dyn Fn(&str) -> bool;
 
-/// Reads a file; one without front matter is no agent, and `None`.
-pub(in crate::config) fn read(text: &str, is_provider: IsProvider<'_>) -> Result<Option<Page>, Syntax> {
+/// Reads the front matter of a file, and the text below it if there is any. A file without front matter is no agent, and
+/// `None`.
+pub(in crate::config) fn read(
+    text: &str,
+    is_provider: IsProvider<'_>,
+    context: &Context<'_>,
+) -> Result<Option<(Node, Option<String>)>, Syntax> {
     let mut lines = text.split_inclusive('\n');
     if lines.next().is_none_or(|first| first.trim_end() != FENCE) {
         return Ok(None);
@@ -42,13 +39,13 @@ pub(in crate::config) fn read(text: &str, is_provider: IsProvider<'_>) -> Result
     }
     if !is_closed {
         let message = "the front matter that begins here does not end; end it with a line ---".to_owned();
-        return Err(Syntax { line: 1, column: 1, message });
+        return Err(Syntax { place: Place { line: 1, column: 1 }, message });
     }
     let body: String = lines.collect();
     let mut root = parse(&yaml)?;
-    let warnings = apply_editor_spelling(&mut root, is_provider);
+    apply_editor_spelling(&mut root, is_provider, context);
     let prompt = Some(body.trim()).filter(|body| !body.is_empty()).map(str::to_owned);
-    Ok(Some(Page { root, prompt, warnings }))
+    Ok(Some((root, prompt)))
 }
 
 /// Editors take a description with a colon in it, which is no YAML without quotes. So the line is read again as the text
@@ -65,24 +62,25 @@ fn parse(yaml: &str) -> Result<Node, Syntax> {
         };
         let again: String = yaml.split_inclusive('\n').enumerate().map(quote).collect();
         // If the description was the first obstacle, then the mistake is the next one.
-        Format::Yaml.parse(&again).map_err(|second| if quoted == Some(first.line) { second } else { first })
+        Format::Yaml
+            .parse(&again)
+            .map_err(|second| if quoted == Some(first.place.line) { second } else { first })
     })
 }
 
 /// Reads `tools` as editors write it: one text with commas, or a list, with their names for the tools of servers. Of
 /// several models the first counts.
-fn apply_editor_spelling(root: &mut Node, is_provider: IsProvider<'_>) -> Vec<(usize, String)> {
-    let Value::Map(entries) = &mut root.value else { return Vec::new() };
+fn apply_editor_spelling(root: &mut Node, is_provider: IsProvider<'_>, context: &Context<'_>) {
+    let Value::Map(entries) = &mut root.value else { return };
     for Entry { node, .. } in entries.iter_mut().filter(|entry| entry.key == "model") {
         if let Some(first) = node.value.items().first().cloned() {
             *node = first;
         }
     }
-    let mut warnings = Vec::new();
     for Entry { node, .. } in entries.iter_mut().filter(|entry| entry.key == "tools") {
         if let Value::Text(text) = &node.value {
             let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
-            let item = |name: &str| Node { value: Value::text(name), line: node.line };
+            let item = |name: &str| Node { value: Value::Text(name.to_owned()), place: node.place };
             node.value = Value::List(names.map(item).collect());
         }
         if let Value::List(items) = &mut node.value {
@@ -90,17 +88,14 @@ fn apply_editor_spelling(root: &mut Node, is_provider: IsProvider<'_>) -> Vec<(u
                 let unusable = item.value.as_text().filter(|text| text.parse::<ToolKey>().is_err());
                 if let Some(text) = unusable {
                     let text = quoted(text);
-                    warnings.push((
-                        item.line,
-                        format!("tools: {text} names no tool of Gantry's; it is left out"),
-                    ));
+                    let message = format!("tools: {text} names no tool of Gantry's; it is left out");
+                    context.warn(item.place.line, message);
                 }
                 unusable.is_none()
             });
         }
         normalize_tool_names(node, is_provider);
     }
-    warnings
 }
 
 /// Gives the tools of servers the names that they have here, in lists and groups alike.
@@ -115,7 +110,7 @@ fn normalize_tool_names(node: &mut Node, is_provider: IsProvider<'_>) {
         Value::Map(entries) => {
             entries.iter_mut().for_each(|entry| normalize_tool_names(&mut entry.node, is_provider))
         }
-        Value::Null | Value::Flag(_) | Value::Number(_) => {}
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 

@@ -5,7 +5,7 @@
 
 use crate::config::de::Findings;
 use crate::config::error::Problem;
-use crate::config::model::Places;
+use crate::config::schema::Places;
 use gantry_core::options::{Name, ServerId};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -23,30 +23,17 @@ pub(in crate::config) struct DefinitionDir {
     /// The file in each folder that defines it.
     pub(in crate::config) file: &'static str,
     kind: FileKind,
-    /// What the folders are called.
-    check_name: fn(&str) -> Result<(), &'static str>,
-    /// How a file is called that defines something by itself.
-    markdown: Option<&'static str>,
 }
 
-pub(in crate::config) static AGENTS: DefinitionDir = DefinitionDir {
-    folder: "agents",
-    file: "agent.json",
-    kind: FileKind::AgentJson,
-    check_name: |name| name.parse::<Name>().map(drop),
-    markdown: Some(".md"),
-};
-pub(in crate::config) static TOOLS: DefinitionDir = DefinitionDir {
-    folder: "tools",
-    file: "tool.json",
-    kind: FileKind::ToolJson,
-    check_name: |name| name.parse::<ServerId>().map(drop),
-    markdown: None,
-};
+pub(in crate::config) const AGENTS: DefinitionDir =
+    DefinitionDir { folder: "agents", file: "agent.json", kind: FileKind::AgentJson };
+pub(in crate::config) const TOOLS: DefinitionDir =
+    DefinitionDir { folder: "tools", file: "tool.json", kind: FileKind::ToolJson };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FileKind {
     AgentJson,
+    /// A file in the folder of agents that defines one by itself.
     AgentMarkdown,
     ToolJson,
 }
@@ -80,7 +67,7 @@ pub(super) fn list(places: &Places, dir: &DefinitionDir, findings: &mut Findings
     let mut files: Vec<DefinitionFile> = Vec::new();
     for name in names {
         let Some(file) = candidate(&folder, &shown, name, dir) else { continue };
-        match objection(&file, &folder, dir) {
+        match objection(&file, &folder) {
             Some(why) => {
                 findings.warnings.push(Problem::in_file(&file.shown, format!("not read, because {why}")));
             }
@@ -118,11 +105,10 @@ pub(in crate::config) fn names(folder: &Path) -> io::Result<Vec<String>> {
 /// The file that a name in the folder stands for, if it looks like one.
 fn candidate(folder: &Path, shown: &Path, name: String, dir: &DefinitionDir) -> Option<DefinitionFile> {
     let (path, shown) = (folder.join(&name), shown.join(&name));
-    if let Some(stem) = dir.markdown.and_then(|ending| name.strip_suffix(ending)) {
+    if let (FileKind::AgentJson, Some(stem)) = (dir.kind, name.strip_suffix(".md")) {
         // Some editors say twice what the file is.
-        let stem = stem.strip_suffix(".agent").unwrap_or(stem);
-        let (name, shown) = (stem.to_owned(), shown.into());
-        return Some(DefinitionFile { name, path, shown, kind: FileKind::AgentMarkdown });
+        let name = stem.strip_suffix(".agent").unwrap_or(stem).to_owned();
+        return Some(DefinitionFile { name, path, shown: shown.into(), kind: FileKind::AgentMarkdown });
     }
     let (path, shown) = (path.join(dir.file), shown.join(dir.file).into());
     path.symlink_metadata().ok()?;
@@ -130,17 +116,20 @@ fn candidate(folder: &Path, shown: &Path, name: String, dir: &DefinitionDir) -> 
 }
 
 /// Why a file is not read.
-fn objection(file: &DefinitionFile, folder: &Path, dir: &DefinitionDir) -> Option<String> {
+fn objection(file: &DefinitionFile, folder: &Path) -> Option<String> {
     if file.name.starts_with('.') || file.name.is_empty() {
         return Some("hidden files are not; rename it".to_owned());
     }
-    if file.kind != FileKind::AgentMarkdown {
-        if folder.join(&file.name).is_symlink() {
-            return Some("a link to a folder is not followed; put the folder there".to_owned());
-        }
-        if let Err(noun) = (dir.check_name)(&file.name) {
-            return Some(format!("the name of its folder is not {noun}; rename it"));
-        }
+    if file.kind != FileKind::AgentMarkdown && folder.join(&file.name).is_symlink() {
+        return Some("a link to a folder is not followed; put the folder there".to_owned());
+    }
+    let checked = match file.kind {
+        FileKind::AgentJson => file.name.parse::<Name>().map(drop),
+        FileKind::ToolJson => file.name.parse::<ServerId>().map(drop),
+        FileKind::AgentMarkdown => Ok(()),
+    };
+    if let Err(noun) = checked {
+        return Some(format!("the name of its folder is not {noun}; rename it"));
     }
     (!file.path.is_file()).then(|| "this is not a file; remove it".to_owned())
 }

@@ -3,10 +3,8 @@
 //! `serde_json` gives no positions, but a `RawValue` borrows from the text, so its address says where it stands. Each
 //! level is read as raw pieces and every piece is read again, which the limits on size and depth make cheap enough.
 
-use std::fmt;
-
-use serde::Deserializer as _;
-use serde::de::{MapAccess, Visitor};
+use gantry_core::options::Pairs;
+use gantry_core::yaml::Place;
 use serde_json::Number;
 use serde_json::value::RawValue;
 
@@ -14,8 +12,7 @@ use super::{Entry, Lines, MAX_DEPTH, Node, Syntax, TOO_DEEP, Value};
 
 pub(super) fn parse(text: &str) -> Result<Node, Syntax> {
     let raw: &RawValue = serde_json::from_str(text).map_err(|error| Syntax {
-        line: error.line().max(1),
-        column: error.column().max(1),
+        place: Place { line: error.line().max(1), column: error.column().max(1) },
         message: format!("not valid JSON: {}", reason(&error)),
     })?;
     Reader { text, lines: Lines::new(text) }.node(raw, 0)
@@ -41,24 +38,26 @@ impl<'a> Reader<'a> {
                 let nodes = items.into_iter().map(|item| self.node(item, depth + 1));
                 Value::List(nodes.collect::<Result<_, _>>()?)
             }
-            Some(b'"') => Value::text(serde_json::from_str::<String>(json).map_err(failed)?),
-            Some(b't') => Value::Flag(true),
-            Some(b'f') => Value::Flag(false),
+            Some(b'"') => Value::Text(serde_json::from_str(json).map_err(failed)?),
+            Some(b't') => Value::Bool(true),
+            Some(b'f') => Value::Bool(false),
             Some(b'n') => Value::Null,
             _ => Value::Number(serde_json::from_str::<Number>(json).map_err(failed)?),
         };
-        Ok(Node { value, line: self.lines.line(start) })
+        Ok(Node { value, place: self.lines.place(start) })
     }
 
     fn map(&self, raw: &'a RawValue, depth: usize) -> Result<Value, Syntax> {
-        let mut json = serde_json::Deserializer::from_str(raw.get());
-        let pairs = json.deserialize_map(Pairs).map_err(|error| self.failed(self.offset(raw), &error))?;
+        // All pairs in order, also those with the same key.
+        let pairs: Pairs<&RawValue, &RawValue> =
+            serde_json::from_str(raw.get()).map_err(|error| self.failed(self.offset(raw), &error))?;
         let entry = |(raw_key, value): (&'a RawValue, &'a RawValue)| {
             let start = self.offset(raw_key);
             let key = serde_json::from_str(raw_key.get()).map_err(|error| self.failed(start, &error))?;
-            Ok(Entry { key, line: self.lines.line(start), node: self.node(value, depth + 1)? })
+            let (place, node) = (self.lines.place(start), self.node(value, depth + 1)?);
+            Ok(Entry { key, is_merge: false, place, node })
         };
-        Ok(Value::Map(pairs.into_iter().map(entry).collect::<Result<_, _>>()?))
+        Ok(Value::Map(pairs.0.into_iter().map(entry).collect::<Result<_, _>>()?))
     }
 
     fn offset(&self, raw: &RawValue) -> usize {
@@ -68,25 +67,6 @@ impl<'a> Reader<'a> {
     /// A piece that is well-formed and still unreadable: a lone surrogate, a number out of range.
     fn failed(&self, start: usize, error: &serde_json::Error) -> Syntax {
         self.lines.syntax(start, format!("not valid JSON: {}", reason(error)))
-    }
-}
-
-/// All pairs of an object in order, duplicates included, which a map type would lose.
-struct Pairs;
-
-impl<'de> Visitor<'de> for Pairs {
-    type Value = Vec<(&'de RawValue, &'de RawValue)>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut pairs = Vec::new();
-        while let Some(pair) = map.next_entry()? {
-            pairs.push(pair);
-        }
-        Ok(pairs)
     }
 }
 

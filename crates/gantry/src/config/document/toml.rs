@@ -17,7 +17,7 @@ pub(super) fn parse(text: &str) -> Result<Node, Syntax> {
         let start = error.span().map_or(0, |span| span.start);
         lines.syntax(start, format!("not valid TOML: {}", error.message()))
     })?;
-    Ok(Node { value: map(&lines, table.get_ref(), 0)?, line: 1 })
+    Ok(Node { value: map(&lines, table.get_ref(), 0)?, place: lines.place(0) })
 }
 
 /// Where values nest too deeply, if they do.
@@ -61,25 +61,25 @@ fn node(lines: &Lines<'_>, spanned: &Spanned<DeValue<'_>>, depth: usize) -> Resu
     }
     let unusable = |what: &str| lines.syntax(start, format!("{what}; put it in quotes if it is text"));
     let value = match spanned.get_ref() {
-        DeValue::String(text) => Value::text(text.as_ref()),
+        DeValue::String(text) => Value::Text(text.to_string()),
         DeValue::Integer(number) => {
             Value::Number(integer(number).ok_or_else(|| unusable("number too large"))?)
         }
         DeValue::Float(number) => Value::Number(float(number).ok_or_else(|| unusable("number not finite"))?),
-        DeValue::Boolean(flag) => Value::Flag(*flag),
+        DeValue::Boolean(flag) => Value::Bool(*flag),
         DeValue::Datetime(_) => return Err(unusable("dates and times have no meaning here")),
         DeValue::Array(items) => {
             Value::List(items.iter().map(|item| node(lines, item, depth + 1)).collect::<Result<_, _>>()?)
         }
         DeValue::Table(table) => map(lines, table, depth)?,
     };
-    Ok(Node { value, line: lines.line(start) })
+    Ok(Node { value, place: lines.place(start) })
 }
 
 fn map(lines: &Lines<'_>, table: &DeTable<'_>, depth: usize) -> Result<Value, Syntax> {
     let entry = |(key, value): (&Spanned<DeString<'_>>, &Spanned<DeValue<'_>>)| {
-        let line = lines.line(key.span().start);
-        Ok(Entry { key: key.get_ref().to_string(), line, node: node(lines, value, depth + 1)? })
+        let (place, node) = (lines.place(key.span().start), node(lines, value, depth + 1)?);
+        Ok(Entry { key: key.get_ref().to_string(), is_merge: false, place, node })
     };
     // The table is ordered by its keys; where several patterns match, the first one of the file counts.
     let mut entries: Vec<_> = table.iter().collect();

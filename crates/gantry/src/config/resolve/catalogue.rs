@@ -2,16 +2,13 @@
 
 use super::entries::absolute_arguments;
 use super::{Resolver, within};
-use crate::config::compose::{Both, Entry};
 use crate::config::document::quoted;
-use crate::config::model::{Builtin, McpServer, Places};
-use crate::config::schema::{CatalogueBuiltinKeys, CatalogueEntry};
-use gantry_runtime::options::ProviderOptions;
+use crate::config::schema::{Builtin, CatalogueEntry, CatalogueServer, McpServer, Project};
+use gantry_core::options::ServerId;
 use gantry_tools::options::BuiltinPolicy;
 use gantry_upstream::options::HealthKind;
 use serde_json::Value;
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const FILESYSTEM: &str = "takes nothing away from these tools unless it is true; write what they may touch into \
@@ -19,61 +16,53 @@ const FILESYSTEM: &str = "takes nothing away from these tools unless it is true;
                           off with \"enabled\"";
 
 impl Resolver<'_> {
-    pub(super) fn catalogue_entry(
-        &mut self,
-        places: &Places,
-        id: &str,
-        entry: CatalogueEntry,
-        servers: &mut BTreeMap<String, McpServer>,
-        builtin: &mut BTreeMap<String, Builtin>,
-    ) {
-        let (project, keys) = (places.name.as_str(), ["tools", id]);
+    /// Adds what an entry defines to the project.
+    pub(super) fn catalogue_entry(&mut self, project: &mut Project, id: &ServerId, entry: CatalogueEntry) {
         match entry {
             CatalogueEntry::Mcp(entry) => {
-                let Entry { value, missing, is_whole } = entry;
-                let Some(Both(mut options, Both(mut tools, more))) = value else { return };
-                self.check_own_id(project, id, more.id.as_deref());
-                let request = [
-                    ("timeouts.requestMs", more.timeouts.request_ms.some()),
-                    ("requestTimeoutMs", tools.timeout.some()),
-                ];
-                if let Some(timeout) = self.one_timeout(project, &keys, request) {
-                    tools.timeout = timeout.into();
-                }
-                let written = self.documents.has(project, &["tools", id, "startupTimeoutMs"]);
-                let startup = [
-                    ("timeouts.startupMs", more.timeouts.startup_ms.some()),
-                    ("startupTimeoutMs", Some(options.startup_timeout.get()).filter(|_| written)),
-                ];
-                if let Some(timeout) = self.one_timeout(project, &keys, startup) {
-                    options.startup_timeout = timeout.into();
-                }
-                if options.health_check.kind != HealthKind::Jsonrpc {
-                    let message = "has no effect; it is asked over the connection (jsonrpc)";
-                    self.warn(project, &["tools", id, "healthCheck", "kind"], message);
-                }
-                absolute_arguments(&mut options, &self.base.folder);
-                let server = self.server(project, keys, (options, tools), (missing, is_whole));
-                servers.insert(id.to_owned(), server);
+                let server = self.catalogue_server(&project.places.name, id, *entry);
+                project.mcp_servers.insert(id.clone(), server);
             }
-            CatalogueEntry::Builtin(Both(options, more)) => {
-                self.check_queues(project, &keys, &options);
-                builtin.insert(id.to_owned(), self.builtin(places, id, options, more));
+            CatalogueEntry::Builtin(mut entry) => {
+                self.builtin(project, id, &mut entry);
+                project.builtin.insert(id.clone(), *entry);
             }
         }
     }
 
-    fn builtin(
-        &mut self,
-        places: &Places,
-        id: &str,
-        mut options: ProviderOptions,
-        more: CatalogueBuiltinKeys,
-    ) -> Builtin {
-        let (project, keys) = (places.name.as_str(), ["tools", id]);
-        self.check_own_id(project, id, more.id.as_deref());
-        let CatalogueBuiltinKeys { mut builtin_policy, timeouts, permissions, .. } = more;
-        let own_timeout = match &builtin_policy {
+    fn catalogue_server(&mut self, project: &str, id: &str, entry: CatalogueServer) -> McpServer {
+        let keys = ["tools", id];
+        let CatalogueServer { mut options, mut tools, timeouts, missing, .. } = entry;
+        self.check_own_id(project, id, entry.id.as_deref());
+        let request =
+            [("timeouts.requestMs", timeouts.request_ms.some()), ("requestTimeoutMs", tools.timeout.some())];
+        if let Some(timeout) = self.one_timeout(project, &keys, request) {
+            tools.timeout = timeout.into();
+        }
+        let written = self.documents.has(project, &["tools", id, "startupTimeoutMs"]);
+        let startup = [
+            ("timeouts.startupMs", timeouts.startup_ms.some()),
+            ("startupTimeoutMs", Some(options.startup_timeout.get()).filter(|_| written)),
+        ];
+        if let Some(timeout) = self.one_timeout(project, &keys, startup) {
+            options.startup_timeout = timeout.into();
+        }
+        if options.health_check.kind != HealthKind::Jsonrpc {
+            let message = "has no effect; it is asked over the connection (jsonrpc)";
+            self.warn(project, &["tools", id, "healthCheck", "kind"], message);
+        }
+        absolute_arguments(&mut options, &self.base.folder);
+        let mut server = McpServer::new(options, tools, missing);
+        self.server(project, keys, &mut server);
+        server
+    }
+
+    fn builtin(&mut self, project: &Project, id: &str, builtin: &mut Builtin) {
+        let (name, keys) = (project.places.name.as_str(), ["tools", id]);
+        let Builtin { options, policy, timeouts, permissions, .. } = builtin;
+        self.check_queues(name, &keys, options);
+        self.check_own_id(name, id, builtin.id.as_deref());
+        let own_timeout = match policy {
             BuiltinPolicy::FsRead(policy) | BuiltinPolicy::FsWrite(policy) => policy.timeout.some(),
             BuiltinPolicy::ShellExec(policy) => policy.timeout.some(),
         };
@@ -82,48 +71,53 @@ impl Resolver<'_> {
             ("builtinPolicy.timeout", own_timeout),
             ("requestTimeoutMs", options.timeout.some()),
         ];
-        if let Some(timeout) = self.one_timeout(project, &keys, given) {
+        if let Some(timeout) = self.one_timeout(name, &keys, given) {
             options.timeout = timeout.into();
         }
         if permissions.filesystem.as_ref().is_some_and(|it| !matches!(it, Value::Null | Value::Bool(true))) {
-            self.problem(project, &["tools", id, "permissions", "filesystem"], FILESYSTEM);
+            self.problem(name, &["tools", id, "permissions", "filesystem"], FILESYSTEM);
         }
-        match &mut builtin_policy {
+        match policy {
             BuiltinPolicy::ShellExec(policy) => policy.timeout = options.timeout.get().into(),
             BuiltinPolicy::FsRead(policy) | BuiltinPolicy::FsWrite(policy) => {
                 let (own, other) = (&policy.allowed_paths, &permissions.allowed_paths);
                 if !own.is_empty() && !other.is_empty() && sorted(own) != sorted(other) {
                     let message = "has \"builtinPolicy.allowedPaths\" and another \"permissions.allowedPaths\"; keep one";
-                    self.problem(project, &keys, message);
+                    self.problem(name, &keys, message);
                 }
                 let (group, paths) =
                     if own.is_empty() { ("permissions", other) } else { ("builtinPolicy", own) };
-                policy.allowed_paths = self.confined(places, id, group, paths);
+                policy.allowed_paths = self.confined(name, &project.workspace, [id, group], paths);
             }
         }
-        Builtin { options, policy: builtin_policy }
     }
 
     /// Paths in the workspace; those that leave it are reported.
-    fn confined(&mut self, places: &Places, id: &str, group: &str, paths: &[PathBuf]) -> Vec<PathBuf> {
+    fn confined(
+        &mut self,
+        project: &str,
+        workspace: &Path,
+        [id, group]: [&str; 2],
+        paths: &[PathBuf],
+    ) -> Vec<PathBuf> {
         let mut confined = Vec::new();
         for (n, path) in paths.iter().enumerate() {
-            match within(&places.workspace, path) {
+            match within(workspace, path) {
                 Some(path) => confined.push(path),
                 None => {
                     let keys = ["tools", id, group, "allowedPaths", &n.to_string()];
                     // As it is written: what a variable holds is not shown.
-                    let written = self.documents.written(&places.name, &keys);
-                    let workspace = places.workspace.display();
+                    let written = self.documents.written(project, &keys);
+                    let workspace = workspace.display();
                     let message = format!(
                         ": {written} is outside of the workspace {workspace}; name a path in it, without \"..\""
                     );
-                    self.problem(&places.name, &keys, &message);
+                    self.problem(project, &keys, &message);
                 }
             }
         }
         if paths.is_empty() {
-            confined.push(places.workspace.clone());
+            confined.push(workspace.to_owned());
         }
         confined
     }

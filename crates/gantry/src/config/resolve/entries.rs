@@ -1,54 +1,27 @@
 //! Resolves MCP servers, REST tools, APIs, and what agents say of all of them.
 
 use super::Resolver;
-use crate::config::compose::{Both, Entry};
 use crate::config::find::absolute;
-use crate::config::model::{Api, McpServer, Project, RestTool};
-use crate::config::schema;
+use crate::config::schema::{Api, ApiId, McpServer, Project, RestTool, RestToolName};
 use crate::config::watch::FileSnapshot;
-use gantry_core::options::ServerId;
 use gantry_core::pattern::Pattern;
 use gantry_core::toolset::ToolSelector;
 use gantry_provider::options::{Secret, is_url};
 use gantry_rest::{NAMESPACE, SpecPlace, StreamMode, Streaming, provider_id};
-use gantry_runtime::options::ProviderOptions;
-use gantry_upstream::options::{DisabledReason, ServerOptions, TransportType};
+use gantry_upstream::options::{ServerOptions, TransportType};
 use std::collections::BTreeMap;
 use std::path::Path;
 
 impl Resolver<'_> {
-    pub(in crate::config) fn servers(
-        &mut self,
-        project: &str,
-        entries: BTreeMap<ServerId, schema::McpServer>,
-    ) -> BTreeMap<String, McpServer> {
-        let mut servers = BTreeMap::new();
-        for (id, entry) in entries {
-            let Entry { value, missing, is_whole } = entry;
-            let Some(Both(options, Both(tools, _))) = value else { continue };
-            let server = self.server(project, ["mcpServers", &id], (options, tools), (missing, is_whole));
-            servers.insert(id.into(), server);
-        }
-        servers
-    }
-
-    /// One server; `missing` is what the environment lacks for it, `is_whole` whether nothing in it is wrong.
-    pub(super) fn server(
-        &mut self,
-        project: &str,
-        entry: [&str; 2],
-        (mut options, tools): (ServerOptions, ProviderOptions),
-        (missing, is_whole): (String, bool),
-    ) -> McpServer {
-        self.check_queues(project, &entry, &tools);
-        if is_whole && missing.is_empty() {
-            self.check_transport(project, &entry, &options);
+    pub(in crate::config) fn server(&mut self, project: &str, entry: [&str; 2], server: &mut McpServer) {
+        self.check_queues(project, &entry, &server.tools);
+        let options = &mut server.options;
+        if server.missing.is_empty() {
+            self.check_transport(project, &entry, options);
         }
         // Only a process has a folder.
         options.cwd = (options.transport() == TransportType::Stdio)
-            .then(|| absolute(&self.base.folder, options.cwd.unwrap_or_default()));
-        let off = disabled(tools.enabled && !options.disabled, missing);
-        McpServer { options, tools, off }
+            .then(|| absolute(&self.base.folder, options.cwd.take().unwrap_or_default()));
     }
 
     /// One way to reach the server, and all that this way needs.
@@ -68,28 +41,18 @@ impl Resolver<'_> {
         }
     }
 
-    pub(super) fn rest_tools(
-        &mut self,
-        project: &str,
-        entries: BTreeMap<schema::RestToolName, schema::RestTool>,
-    ) -> BTreeMap<String, RestTool> {
-        let mut tools = BTreeMap::new();
-        for (name, entry) in entries {
-            let keys = ["restTools", &*name];
-            let Some(Both(tool, run)) = entry.value else { continue };
+    pub(super) fn rest_tools(&mut self, project: &str, tools: &mut BTreeMap<RestToolName, RestTool>) {
+        for (name, RestTool { tool, run, missing }) in tools {
+            let keys = ["restTools", &**name];
             if let Some(queue) = &run.queue {
                 self.check_queue(project, &[&keys[..], &["queue"]].concat(), queue);
             }
-            self.warn_switched_off(project, &keys, run.enabled, &entry.missing);
-            let mut tool = tool.value;
-            if let Some(tool) = &mut tool {
+            self.warn_switched_off(project, &keys, run.enabled, missing);
+            if let Some(tool) = tool {
                 tool.name = name.to_string();
-                tool.streaming.as_ref().into_iter().for_each(|it| self.check_streaming(project, &keys, it));
+                tool.streaming.iter().for_each(|streaming| self.check_streaming(project, &keys, streaming));
             }
-            let off = disabled(run.enabled, entry.missing);
-            tools.insert(name.into(), RestTool { tool, run, off });
         }
-        tools
     }
 
     /// Warns of keys for one way to read a stream where another one is chosen.
@@ -114,30 +77,19 @@ impl Resolver<'_> {
         }
     }
 
-    pub(super) fn apis(
-        &mut self,
-        project: &str,
-        entries: BTreeMap<schema::ApiId, schema::Api>,
-    ) -> BTreeMap<String, Api> {
-        let mut apis = BTreeMap::new();
-        for (id, entry) in entries {
-            let keys = ["openapiSpecs", &*id];
-            let Some(Both(api, tools)) = entry.value else { continue };
-            self.check_queues(project, &keys, &tools);
-            self.warn_switched_off(project, &keys, tools.enabled, &entry.missing);
-            let mut options = api.value;
-            let mut documents = FileSnapshot::default();
-            if let Some(options) = &mut options {
+    pub(super) fn apis(&mut self, project: &str, apis: &mut BTreeMap<ApiId, Api>) {
+        for (id, api) in apis {
+            let keys = ["openapiSpecs", &**id];
+            self.check_queues(project, &keys, &api.tools);
+            self.warn_switched_off(project, &keys, api.tools.enabled, &api.missing);
+            if let Some(options) = &mut api.options {
                 options.id = id.to_string();
                 if let SpecPlace::File(file) = &mut options.spec {
                     *file = absolute(&self.base.folder, &*file);
                 }
-                documents = FileSnapshot::of_document(&options.spec);
+                api.documents = FileSnapshot::of_document(&options.spec);
             }
-            let off = disabled(tools.enabled, entry.missing);
-            apis.insert(id.into(), Api { options, tools, documents, off });
         }
-        apis
     }
 
     fn warn_switched_off(&mut self, project: &str, keys: &[&str], is_enabled: bool, missing: &str) {
@@ -150,47 +102,52 @@ impl Resolver<'_> {
     /// Tells ids of providers from patterns in the tools that agents have, and reports APIs that do not exist.
     pub(super) fn select_providers(&mut self, project: &mut Project) {
         let ids: Vec<String> = project.apis.keys().map(|id| provider_id(id)).collect();
-        let is_provider = |id: &str| {
-            ["workspace", NAMESPACE].contains(&id)
-                || project.mcp_servers.contains_key(id)
-                || project.builtin.contains_key(id)
-        };
-        let mut unknown = Vec::new();
-        let selected = |selector: ToolSelector| {
-            let text = selector.as_str();
-            if text.starts_with(&provider_id("")) {
-                let pattern = Pattern::parse(text).ok();
-                let is_selected = |id: &&String| pattern.as_ref().is_some_and(|pattern| pattern.matches(id));
-                let found = ids.iter().filter(is_selected);
-                return found.map(|id| ToolSelector::Provider(id.as_str().into())).collect();
-            }
-            if matches!(selector, ToolSelector::ProviderOrTools(_)) && is_provider(text) {
-                return vec![ToolSelector::Provider(text.into())];
-            }
-            vec![selector]
-        };
-        for (name, agent) in &mut project.agents {
+        let mut agents = std::mem::take(&mut project.agents);
+        for (name, agent) in &mut agents {
             for (n, selector) in std::mem::take(&mut agent.selection.include).into_iter().enumerate() {
-                let text = selector.as_str().to_owned();
-                let selected: Vec<ToolSelector> = selected(selector);
+                let selected = select(&selector, project, &ids);
                 if selected.is_empty() {
-                    unknown.push((name.clone(), n.to_string(), text));
+                    self.report_unknown_api(&project.places.name, [name, &n.to_string()], &selector, &ids);
                 }
                 agent.selection.include.extend(selected);
             }
         }
-        for (agent, n, text) in unknown {
-            let advice = match ids.as_slice() {
-                [] => "no API is configured; add it under \"openapiSpecs\"".to_owned(),
-                known => format!("there are {}", known.join(", ")),
-            };
-            let (project, message) = (&project.places.name, format!(": there is no API {text:?}; {advice}"));
-            let list = ["agents", agent.as_str(), "tools", &n];
-            let group = ["agents", agent.as_str(), "tools", "use", &n];
-            let is_list = self.documents.has(project, &list);
-            self.problem(project, if is_list { &list[..] } else { &group[..] }, &message);
-        }
+        project.agents = agents;
     }
+
+    fn report_unknown_api(
+        &mut self,
+        project: &str,
+        [agent, n]: [&str; 2],
+        selector: &ToolSelector,
+        apis: &[String],
+    ) {
+        let advice = match apis {
+            [] => "no API is configured; add it under \"openapiSpecs\"".to_owned(),
+            known => format!("there are {}", known.join(", ")),
+        };
+        let (list, group) = (["agents", agent, "tools", n], ["agents", agent, "tools", "use", n]);
+        let keys = if self.documents.has(project, &list) { &list[..] } else { &group[..] };
+        self.problem(project, keys, &format!(": there is no API {:?}; {advice}", selector.as_str()));
+    }
+}
+
+/// What a selector of an agent stands for. `apis` are the ids of the providers of APIs; none of them is an error.
+fn select(selector: &ToolSelector, project: &Project, apis: &[String]) -> Vec<ToolSelector> {
+    let text = selector.as_str();
+    if text.starts_with(&provider_id("")) {
+        let pattern = Pattern::parse(text).ok();
+        let is_selected = |id: &&String| pattern.as_ref().is_some_and(|pattern| pattern.matches(id));
+        let found = apis.iter().filter(is_selected);
+        return found.map(|id| ToolSelector::Provider(id.as_str().into())).collect();
+    }
+    let is_provider = ["workspace", NAMESPACE].contains(&text)
+        || project.mcp_servers.contains_key(text)
+        || project.builtin.contains_key(text);
+    if is_provider && matches!(selector, ToolSelector::ProviderOrTools(_)) {
+        return vec![ToolSelector::Provider(text.into())];
+    }
+    vec![selector.clone()]
 }
 
 /// Why an entry does not say one way to reach its server: the key, which is empty for the entry itself, and the words.
@@ -273,14 +230,6 @@ fn without_effect(transport: TransportType, options: &ServerOptions) -> Vec<&'st
         ("headers", !options.headers.is_empty(), sends_headers),
     ];
     keys.into_iter().filter(|(_, is_said, is_used)| *is_said && !is_used).map(|(key, ..)| key).collect()
-}
-
-/// Why something is not started or offered, if it is not.
-fn disabled(is_enabled: bool, missing: String) -> Option<DisabledReason> {
-    if !is_enabled {
-        return Some(DisabledReason::Disabled);
-    }
-    (!missing.is_empty()).then_some(DisabledReason::Unusable(missing))
 }
 
 /// The arguments of a server of the catalogue: one that begins with `./` is a path from the folder of the configuration.

@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use super::{load, uses, values, yaml};
 use crate::config::document::Format;
-use crate::config::{Config, EXAMPLE, json_schema, reference};
+use crate::config::{Config, EXAMPLE, json_schema};
 use gantry_core::policy::Decide;
 use serde_json::Value;
 
 #[test]
 fn an_empty_file_is_all_defaults() {
     let config = yaml("");
-    assert_eq!(config.main().places.workspace, Path::new("/home/project"));
+    assert_eq!(config.main().workspace, Path::new("/home/project"));
     assert_eq!(config.server.bind, SocketAddr::from(([127, 0, 0, 1], 7420)));
     assert_eq!(config.main().limits.tool_timeout.get(), Duration::from_secs(60));
     assert_eq!(config.main().limits.tool_response_max_bytes.get(), 100_000);
@@ -22,11 +22,11 @@ fn an_empty_file_is_all_defaults() {
     assert_eq!(config.main().limits.output_retention.get(), Duration::from_secs(3600));
     assert_eq!(config.main().limits.max_concurrent_calls.get(), 1024);
     assert!(config.queues.is_empty() && config.main().agents.is_empty() && config.main().policies.is_empty());
-    assert!(config.main().workspace_tools.enabled);
-    assert_eq!(config.main().workspace_tools.allowed, None);
-    assert_eq!(config.main().workspace_tools.cache.some(), None);
-    assert_eq!(config.main().workspace_tools.timeout.some(), None);
-    assert!(config.main().approval_rules.requires_approval.is_empty());
+    assert!(config.main().tools.workspace.options.enabled);
+    assert_eq!(config.main().tools.workspace.options.allowed, None);
+    assert_eq!(config.main().tools.workspace.options.cache.some(), None);
+    assert_eq!(config.main().tools.workspace.options.timeout.some(), None);
+    assert!(config.main().approvals.rules.requires_approval.is_empty());
     assert_eq!(config.store, Path::new("/home/project/.gantry/gantry.db"));
     for (format, text) in
         [(Format::Json, "{}"), (Format::Toml, ""), (Format::Yaml, "# only a comment\n---\n")]
@@ -80,7 +80,7 @@ examples.ask = [{ n = 2, s = "é\n", f = 1.5 }]
         assert_eq!(config.server.allowed_hosts, ["Gantry.Example.com"]);
         assert_eq!(config.server.allowed_origins, ["https://App.example.com:8443"]);
         assert_eq!((config.queues[0].concurrent, config.queues[0].max_waiting), (4, 1000));
-        let tools = &config.main().workspace_tools;
+        let tools = &config.main().tools.workspace.options;
         assert_eq!(tools.queue.as_deref(), Some("disk"));
         assert_eq!(tools.tools_queue["read_file"].0, None);
         assert_eq!(tools.tools_queue["write_file"].0.as_deref(), Some("disk"));
@@ -104,7 +104,7 @@ fn zero_is_the_default_and_never_endless() {
     );
     assert_eq!(config.main().limits, yaml("").main().limits);
     assert_eq!(config.queues[0].max_waiting, 1000);
-    let tools = &config.main().workspace_tools;
+    let tools = &config.main().tools.workspace.options;
     assert_eq!((tools.timeout.some(), tools.cache.some()), (None, None));
     assert_eq!(
         (tools.tools_timeout["a"].some(), tools.tools_timeout["b"].some()),
@@ -124,7 +124,7 @@ fn an_agent_without_a_list_has_all_tools_and_one_with_an_empty_list_none() {
 fn approvals_are_all_or_none_or_a_list() {
     let required = |text: &str| {
         let config = yaml(&format!("approvals: {{ requiresApprovalTools: {text} }}"));
-        values(&config.main().approval_rules.requires_approval).join(" ")
+        values(&config.main().approvals.rules.requires_approval).join(" ")
     };
     assert_eq!(required("all"), "*");
     assert_eq!(required("none"), "");
@@ -141,8 +141,8 @@ fn variables_reach_texts_numbers_and_flags_but_not_keys() {
     );
     assert_eq!(config.main().limits.tool_timeout.get(), Duration::from_millis(250));
     assert_eq!(config.queues[0].concurrent, 3);
-    assert!(!config.main().workspace_tools.enabled);
-    assert_eq!(values(&config.main().workspace_tools.denied), ["hunter2_*", "${X}"]);
+    assert!(!config.main().tools.workspace.options.enabled);
+    assert_eq!(values(&config.main().tools.workspace.options.denied), ["hunter2_*", "${X}"]);
     let arguments = serde_json::to_string(&config.main().policies[0].examples.deny[0]).unwrap();
     assert_eq!(arguments, r#"{"${MS}":["250"]}"#);
 }
@@ -218,18 +218,6 @@ fn offered_keys(schema: &Value, keys: &mut Vec<String>) {
         Value::Array(items) => items.iter().for_each(|item| offered_keys(item, keys)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
-}
-
-#[test]
-fn the_reference_names_every_key_and_shows_the_example() {
-    let (page, schema, mut keys) = (reference(), json_schema(), Vec::new());
-    offered_keys(&schema, &mut keys);
-    keys.iter().for_each(|key| assert!(page.contains(&format!("| `{key}` |")), "{key}"));
-    assert!(page.contains("| `toolTimeout` | a whole number, at most 86400000 | `60000` |"), "{page}");
-    assert!(page.contains("- `models`\n") && page.contains("## `approvals.webhook`"));
-    assert!(page.contains("## `queues.<name>`") && page.contains("## `projects.<name>`"));
-    assert!(page.contains("- `guardrails`\n") && page.contains("- `region`\n"));
-    assert!(page.contains(EXAMPLE));
 }
 
 #[test]

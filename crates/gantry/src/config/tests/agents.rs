@@ -109,9 +109,9 @@ fn an_agent_may_have_a_file() {
     );
     assert_eq!(loaded.config.main().agents.len(), 1);
     expect![[r#"
-        agents/researcher/agent.json:9: guardrails has no effect; this version of Gantry does not read it
         agents/researcher/agent.json:7: region has no effect; this version of Gantry does not read it
-        agents/researcher/agent.json:8: ui has no effect; this version of Gantry does not read it"#]]
+        agents/researcher/agent.json:8: ui has no effect; this version of Gantry does not read it
+        agents/researcher/agent.json:9: guardrails has no effect; this version of Gantry does not read it"#]]
     .assert_eq(&loaded.warnings.join("\n"));
 }
 
@@ -153,7 +153,7 @@ fn without_a_configuration_what_cannot_be_used_is_left_out() {
     let main = loaded.config.main();
     assert_eq!(main.agents.keys().collect::<Vec<_>>(), ["bad", "good"]);
     assert_eq!(uses(&main.agents["bad"].selection), ["Read"], "the one that can be used has the name");
-    assert_eq!(main.mcp_servers.keys().collect::<Vec<_>>(), ["good"]);
+    assert_eq!(main.mcp_servers.keys().map(|id| &**id).collect::<Vec<_>>(), ["good"]);
     expect![[r#"
         tools/build/tool.json:1: left out: this tool needs the key "kind": mcp or builtin
         tools/workspace/tool.json:1: left out: "workspace" is a name of Gantry's own; rename its folder; Gantry's own tools are set up under "tools" in the configuration

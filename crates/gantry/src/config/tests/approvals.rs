@@ -23,7 +23,7 @@ fn refused(text: &str, expected: Expect) {
 #[track_caller]
 fn approvals(text: &str) -> (ApprovalRules, ApprovalOptions) {
     let project = yaml(&format!("approvals: {{ {text} }}")).main().clone();
-    (project.approval_rules, project.approvals)
+    (project.approvals.rules, project.approvals.options)
 }
 
 fn names<T>(entries: &ByPattern<T>) -> Vec<&str> {
@@ -35,11 +35,11 @@ const MS: fn(u64) -> Duration = Duration::from_millis;
 #[test]
 fn apr_1_a_file_that_says_nothing_asks_about_what_cannot_be_got_back() {
     let found = yaml("").main().clone();
-    assert_eq!(found.approval_rules, ApprovalRules::unconfigured());
-    assert_eq!(found.approval_rules.effects, [Effect::Destructive]);
-    assert_eq!(found.approvals, ApprovalOptions::default());
+    assert_eq!(found.approvals.rules, ApprovalRules::unconfigured());
+    assert_eq!(found.approvals.rules.effects, [Effect::Destructive]);
+    assert_eq!(found.approvals.options, ApprovalOptions::default());
     assert_eq!(yaml("approvals:\n").main(), &found);
-    assert_eq!(approvals(""), (found.approval_rules, found.approvals));
+    assert_eq!(approvals(""), (found.approvals.rules, found.approvals.options));
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn the_three_formats_keep_the_order_of_patterns_and_names_come_first() {
     let toml = "[approvals.toolRules]\n\"z*\" = 'always'\na = 'never'\n\"*\" = 'always'\n";
     for (format, text) in [(Format::Yaml, yaml), (Format::Json, json), (Format::Toml, toml)] {
         let config = load(format, text).unwrap_or_else(|error| panic!("{error}"));
-        assert_eq!(names(&config.main().approval_rules.tools), ["a", "z*", "*"], "{text}");
+        assert_eq!(names(&config.main().approvals.rules.tools), ["a", "z*", "*"], "{text}");
     }
 }
 
@@ -195,13 +195,13 @@ fn apr_1_a_project_has_approvals_of_its_own_and_inherits_none() {
          projects:\n  bare: { workspace: . }\n  full: { workspace: ., approvals: { approvalTimeoutMs: 7000, toolRules: { x: never } } }\n",
     );
     let (bare, full) = (&config.projects["bare"], &config.projects["full"]);
+    assert_eq!(&bare.approvals, &yaml("").main().approvals);
     assert_eq!(
-        (&bare.approval_rules, &bare.approvals),
-        (&yaml("").main().approval_rules, &yaml("").main().approvals)
+        (full.approvals.options.timeout(), full.approvals.rules.default_delay),
+        (MS(7000), Duration::ZERO)
     );
-    assert_eq!((full.approvals.timeout(), full.approval_rules.default_delay), (MS(7000), Duration::ZERO));
-    assert!(full.approval_rules.requires_approval.is_empty());
-    assert_eq!(names(&full.approval_rules.tools), ["x"]);
+    assert!(full.approvals.rules.requires_approval.is_empty());
+    assert_eq!(names(&full.approvals.rules.tools), ["x"]);
     refused(
         "projects:\n  p:\n    workspace: .\n    approvals: { defaultDelayMs: -1, requiresAprovalTools: all }\n",
         expect![[r#"

@@ -4,6 +4,7 @@ use proptest::prelude::{ProptestConfig, Strategy, any, proptest};
 use proptest::sample::select;
 
 use super::load;
+use crate::config::de::Context;
 use crate::config::definition_files::front_matter;
 use crate::config::document::Format;
 use crate::config::find;
@@ -162,7 +163,8 @@ proptest! {
     #[test]
     fn arbitrary_front_matter_does_not_panic(text in fragments()) {
         for text in [format!("---\n{text}\n---\n{text}"), format!("---\ndescription: {text}\n---\n")] {
-            front_matter::read(&text, &|_| false).err();
+            let context = Context::new(std::path::Path::new("a.md").into(), None);
+            front_matter::read(&text, &|_| false, &context).err();
         }
     }
 

@@ -58,7 +58,7 @@ fn an_entry_of_kind_mcp_is_one_more_server() {
     assert_eq!(values(found.tools.allowed.as_deref().unwrap()), ["a*"]);
     assert_eq!(found.tools.queue.as_deref(), Some("disk"));
     assert_eq!(found.options.health_check.interval.get(), Duration::from_millis(11));
-    assert!(!found.options.prefix && found.off.is_none());
+    assert!(!found.options.prefix && found.off().is_none());
 }
 
 #[test]
@@ -275,11 +275,11 @@ fn an_id_is_defined_once() {
 fn a_variable_that_is_not_set_switches_off_its_server_only() {
     let config =
         yaml("tools: { x: { kind: mcp, command: x, env: { A: '${NONE}' } }, y: { kind: mcp, command: x } }");
-    let Some(DisabledReason::Unusable(reason)) = &config.main().mcp_servers["x"].off else {
+    let Some(DisabledReason::Unusable(reason)) = &config.main().mcp_servers["x"].off() else {
         panic!("it is on")
     };
     assert!(reason.starts_with("gantry.yaml:1: tools.x.env.A: ${NONE} is not set"), "{reason}");
-    assert!(config.main().mcp_servers["y"].off.is_none());
+    assert!(config.main().mcp_servers["y"].off().is_none());
 }
 
 const TOOL: &str = r#"{
@@ -315,7 +315,7 @@ fn an_entry_may_have_a_file() {
     let search = &main.mcp_servers["search"];
     assert_eq!(search.options.startup_timeout.get(), Duration::from_secs(20));
     assert_eq!(search.options.args, [Secret::from(folder.path("servers/search.js").display().to_string())]);
-    let Some(DisabledReason::Unusable(reason)) = &search.off else { panic!("it is on") };
+    let Some(DisabledReason::Unusable(reason)) = &search.off() else { panic!("it is on") };
     assert!(reason.starts_with("tools/search/tool.json:9: env.TOKEN: ${NONE}"), "{reason}");
     assert_eq!(paths(&main.builtin["files"]), [folder.path("w/docs")]);
     assert_eq!((main.mcp_servers.len(), main.builtin.len()), (1, 1));

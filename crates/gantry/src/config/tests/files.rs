@@ -6,7 +6,7 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 
 use super::{Folder, refused};
-use crate::config::dotenv::{BadLine, parse_dotenv};
+use crate::config::dotenv::parse_dotenv;
 use crate::config::{Config, FixedEnv, Source};
 
 #[test]
@@ -15,7 +15,7 @@ fn no_file_means_defaults() {
     let loaded = folder.load();
     assert_eq!(loaded.file, None);
     assert_eq!(loaded.data, folder.path(".gantry"));
-    assert_eq!(loaded.config.main().places.workspace, folder.0.path());
+    assert_eq!(loaded.config.main().workspace, folder.0.path());
     assert_eq!(loaded.config.store, folder.path(".gantry/gantry.db"));
 }
 
@@ -45,7 +45,7 @@ fn the_flag_wins_over_the_variable_and_the_variable_over_the_folder() {
     let loaded = Config::load(&folder.source(), &env).unwrap();
     assert_eq!(loaded.file, Some(folder.path("c/env.toml")));
     assert_eq!(loaded.data, folder.path("c/.gantry"));
-    assert_eq!(loaded.config.main().places.workspace, folder.path("c"));
+    assert_eq!(loaded.config.main().workspace, folder.path("c"));
     let source = Source { config: Some("b/flag.json".into()), ..folder.source() };
     assert_eq!(Config::load(&source, &env).unwrap().file, Some(folder.path("b/flag.json")));
     let empty = FixedEnv::from([("GANTRY_CONFIG", "")]);
@@ -128,7 +128,7 @@ fn the_workspace_must_be_a_folder() {
         format!("gantry.yaml:2: workspace: {} is not a folder; create it", gone.display())
     );
     fs::create_dir(&gone).unwrap();
-    assert_eq!(folder.load().config.main().places.workspace, gone);
+    assert_eq!(folder.load().config.main().workspace, gone);
 }
 
 #[test]
@@ -228,7 +228,7 @@ A=last
 
 #[test]
 fn bad_dotenv_lines_are_named() {
-    let bad = |text: &str| parse_dotenv(text).map_err(|BadLine { line, .. }| line);
+    let bad = |text: &str| parse_dotenv(text).map_err(|(line, _)| line);
     assert_eq!(bad("A=1\nB='x\n\n"), Err(2));
     assert_eq!(bad("A=\"1\n2\"\nB=\"x"), Err(3));
     assert_eq!(bad("A=\"1\" 2"), Err(1));

@@ -61,8 +61,8 @@ fn mistakes_are_named() {
          search: { embeddings: { url: nowhere } }\n",
         expect![[r#"
             gantry.yaml:1: code.network must be true or false, found "yes please"
-            gantry.yaml:1: unknown key "memory" in code; did you mean "memoryMb"?
             gantry.yaml:1: code.memoryMb must be a whole number, found -1
+            gantry.yaml:1: unknown key "memory" in code; did you mean "memoryMb"?
             gantry.yaml:3: web.allow[0]: "a b" names no host; write example.com, *.example.com for all below it, or * for any, perhaps with :port
             gantry.yaml:3: web.allow[1]: "ftp://x": ftp:// cannot be fetched, only http and https
             gantry.yaml:4: web.allowPrivate[0] must be an IP address or a range of them, such as 127.0.0.1/32, found "localhost"

@@ -6,8 +6,8 @@ use std::time::Duration;
 use expect_test::{Expect, expect};
 
 use super::{Folder, load, uses, values, yaml};
+use crate::config::MAIN_PROJECT;
 use crate::config::document::Format;
-use crate::config::{MAIN_PROJECT, ServerReader};
 
 #[track_caller]
 #[expect(clippy::needless_pass_by_value, reason = "an expectation is written at the call")]
@@ -24,10 +24,7 @@ fn the_file_itself_is_the_project_default() {
     let names: Vec<&str> = config.all().map(|(name, _)| name).collect();
     assert_eq!(names, [MAIN_PROJECT, "a", "b"]);
     assert_eq!(config.project("default"), Some(config.main()));
-    assert_eq!(
-        config.project("a").map(|project| project.places.workspace.as_path()),
-        Some(Path::new("/srv/a"))
-    );
+    assert_eq!(config.project("a").map(|project| project.workspace.as_path()), Some(Path::new("/srv/a")));
     assert_eq!(config.project("c"), None);
 }
 
@@ -38,7 +35,7 @@ fn each_project_has_its_places() {
     assert_eq!(main.places.lock, Path::new("/home/project/gantry.lock"));
     assert_eq!(main.places.data, Path::new("/home/project/.gantry"));
     assert_eq!(main.places.folder, Path::new("/home/project"));
-    assert_eq!(other.places.workspace, Path::new("/home/project/../other"));
+    assert_eq!(other.workspace, Path::new("/home/project/../other"));
     assert_eq!(other.places.lock, Path::new("/home/project/gantry.other.lock"));
     assert_eq!(other.places.data, Path::new("/home/project/.gantry/projects/other"));
     assert_eq!(other.places.folder, Path::new("/home/project/projects/other"));
@@ -57,12 +54,12 @@ fn a_project_has_what_the_file_has_and_shares_none_of_it() {
     );
     let (bare, full) = (&config.projects["bare"], &config.projects["full"]);
     assert!(bare.agents.is_empty() && bare.mcp_servers.is_empty() && bare.policies.is_empty());
-    assert!(bare.approval_rules.requires_approval.is_empty(), "rules are not inherited");
-    assert!(bare.workspace_tools.enabled && !config.main().workspace_tools.enabled);
+    assert!(bare.approvals.rules.requires_approval.is_empty(), "rules are not inherited");
+    assert!(bare.tools.workspace.options.enabled && !config.main().tools.workspace.options.enabled);
     assert_eq!(uses(&full.agents["a"].selection), ["y"]);
     assert_eq!(uses(&config.main().agents["a"].selection), ["x"]);
     assert_eq!(full.mcp_servers["s"].tools.queue.as_deref(), Some("disk"));
-    assert_eq!(values(&full.workspace_tools.denied), ["d"]);
+    assert_eq!(values(&full.tools.workspace.options.denied), ["d"]);
     assert!(full.builtin.contains_key("f") && config.main().builtin.is_empty());
 }
 
@@ -110,8 +107,8 @@ fn a_variable_that_is_not_set_switches_off_the_server_of_that_project_only() {
         "mcpServers: { s: { command: x } }\n\
          projects: { a: { workspace: ., mcpServers: { s: { command: '${NONE}' } } } }\n",
     );
-    assert!(config.main().mcp_servers["s"].off.is_none());
-    assert!(config.projects["a"].mcp_servers["s"].off.is_some());
+    assert!(config.main().mcp_servers["s"].off().is_none());
+    assert!(config.projects["a"].mcp_servers["s"].off().is_some());
 }
 
 #[test]
@@ -154,7 +151,7 @@ fn a_catalogue_that_is_named_twice_is_there_once() {
         ..folder.source()
     };
     let mut loaded = crate::config::Config::load(&source, &crate::config::FixedEnv::default()).unwrap();
-    loaded.config.projects.get_mut(MAIN_PROJECT).unwrap().places.workspace = folder.path("in");
+    loaded.config.projects.get_mut(MAIN_PROJECT).unwrap().workspace = folder.path("in");
     let expected = ["in", "in/b", "in/b/projects/a"].map(|path| folder.path(path));
     assert_eq!(loaded.protected_paths(&loaded.config.store).definition_dirs, expected);
 }
@@ -223,11 +220,11 @@ fn a_server_that_is_added_takes_no_id_of_the_catalogue() {
     let loaded = folder.load();
     let env = crate::config::FixedEnv::default();
     let entry = r#"{ "command": "x", "queue": "q" }"#;
-    let error = ServerReader::new(&loaded, loaded.config.main()).read("files", entry, &env).unwrap_err();
+    let error = loaded.read_server(loaded.config.main(), "files", entry, &env).unwrap_err();
     assert_eq!(error.to_string(), "\"files\" is in the catalogue of tools; choose another id");
-    let reader = ServerReader::new(&loaded, &loaded.config.projects["a"]);
-    let taken = reader.read("outputs", entry, &env).unwrap_err();
+    let other = &loaded.config.projects["a"];
+    let taken = loaded.read_server(other, "outputs", entry, &env).unwrap_err();
     assert!(taken.problems()[0].message().contains("is a name of Gantry's own"), "{taken}");
-    let (server, warnings) = reader.read("files", entry, &env).unwrap();
+    let (server, warnings) = loaded.read_server(other, "files", entry, &env).unwrap();
     assert_eq!((server.options.transport().as_str(), warnings.len()), ("stdio", 0));
 }

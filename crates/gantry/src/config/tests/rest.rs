@@ -60,7 +60,7 @@ fn rst_1_a_tool_has_the_defaults_of_the_reference() {
             && found_tool(&found).headers.is_empty()
             && found_tool(&found).body_template.is_none()
     );
-    assert!(found_tool(&found).streaming.is_none() && found.off.is_none());
+    assert!(found_tool(&found).streaming.is_none() && found.off().is_none());
     assert_eq!((found.run.queue, found.run.cache.some(), found.run.timeout.some()), (None, None, None));
 }
 
@@ -156,7 +156,7 @@ fn rst_2_an_api_has_the_defaults_of_the_reference() {
     assert!(found.auth.is_empty() && found.include_methods.is_empty() && found.tag_filter.is_empty());
     assert!(found.include.is_none() && found.exclude.is_empty() && found.effects.is_empty());
     let whole = entry("{ spec: x }");
-    assert!(whole.tools.enabled && whole.off.is_none());
+    assert!(whole.tools.enabled && whole.off().is_none());
     let remote = api("{ spec: 'https://a.example/openapi.json?v=1' }").spec;
     assert_eq!(remote, SpecPlace::Url("https://a.example/openapi.json?v=1".parse().unwrap()));
 }
@@ -261,13 +261,13 @@ fn a_variable_that_is_not_set_switches_off_one_service_with_the_reason() {
          projects: { o: { workspace: o, restTools: { bad: { description: D, url: 'http://a/' } } } }\n",
     );
     let rest = config.main();
-    assert!(rest.rest_tools["good"].off.is_none() && rest.apis["good"].off.is_none());
-    assert_eq!(rest.rest_tools["off"].off, Some(DisabledReason::Disabled));
-    let Some(DisabledReason::Unusable(reason)) = &rest.rest_tools["bad"].off else { panic!("{rest:?}") };
+    assert!(rest.rest_tools["good"].off().is_none() && rest.apis["good"].off().is_none());
+    assert_eq!(rest.rest_tools["off"].off(), Some(DisabledReason::Disabled));
+    let Some(DisabledReason::Unusable(reason)) = &rest.rest_tools["bad"].off() else { panic!("{rest:?}") };
     assert!(reason.contains("gantry.yaml:3: restTools.bad.headers.A: ${NONE} is not set"), "{reason}");
-    assert!(matches!(&rest.apis["bad"].off, Some(DisabledReason::Unusable(_))));
-    assert!(config.main().mcp_servers["bad"].off.is_none(), "a server of the same name is somebody else");
-    assert!(config.projects["o"].rest_tools["bad"].off.is_none(), "and so is a tool of another project");
+    assert!(matches!(&rest.apis["bad"].off(), Some(DisabledReason::Unusable(_))));
+    assert!(config.main().mcp_servers["bad"].off().is_none(), "a server of the same name is somebody else");
+    assert!(config.projects["o"].rest_tools["bad"].off().is_none(), "and so is a tool of another project");
     expect![[r#"
         gantry.yaml:3: restTools.bad is switched off: gantry.yaml:3: restTools.bad.headers.A: ${NONE} is not set; set it in the environment or in .env, or write ${NONE:-default}
         gantry.yaml:6: openapiSpecs.bad is switched off: gantry.yaml:6: openapiSpecs.bad.auth.k.apiKey: ${NONE} is not set; set it in the environment or in .env, or write ${NONE:-default}"#]]

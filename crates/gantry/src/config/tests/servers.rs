@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use expect_test::{Expect, expect};
+use gantry_core::options::ServerId;
 use gantry_provider::options::Secret;
 use gantry_upstream::options::{DisabledReason, OfferedCapabilities, Protocol, ServerOptions};
 
@@ -35,8 +36,8 @@ fn with_warnings(format: Format, text: &str) -> (Vec<String>, Vec<String>) {
     let base = Base { folder: "/home/project".into(), data: "/home/project/.gantry".into() };
     let parsed = parse(text, format, Path::new(".mcp.json"), &base, &Variables::new(&env()))
         .unwrap_or_else(|error| panic!("{text}\nis refused:\n{error}"));
-    let shown = |(id, server): (&String, &McpServer)| {
-        format!("{id} {} {:?}", server.options.transport().as_str(), server.off)
+    let shown = |(id, server): (&ServerId, &McpServer)| {
+        format!("{} {} {:?}", &**id, server.options.transport().as_str(), server.off())
     };
     let servers = parsed.config.main().mcp_servers.iter().map(shown);
     (servers.collect(), parsed.warnings)
@@ -60,7 +61,7 @@ fn an_entry_has_the_defaults_of_the_reference() {
         (Duration::from_secs(30), Duration::from_secs(5))
     );
     let has_defaults = found.options.prefix && found.options.trace.is_none();
-    assert!(has_defaults && found.tools.enabled && found.off.is_none());
+    assert!(has_defaults && found.tools.enabled && found.off().is_none());
     let defaults = yaml("").main().limits.clone();
     assert_eq!((defaults.mcp_init_concurrency.get(), defaults.trace_mcp), (8, false));
 }
@@ -179,7 +180,7 @@ fn an_unset_variable_switches_off_its_server_only() {
          off: { command: '${NONE}', enabled: false }\n  on: { command: x, enabled: '${NONE}' }\n  \
          ask: { command: x, env: { A: '${input:key}', B: '${env:SECRET}' } }\n",
     );
-    let off = |id: &str| config.main().mcp_servers[id].off.clone();
+    let off = |id: &str| config.main().mcp_servers[id].off();
     assert_eq!(off("good"), None);
     let Some(DisabledReason::Unusable(reason)) = off("bad") else { panic!("{:?}", off("bad")) };
     let advice = |name: &str| {
@@ -213,12 +214,12 @@ fn a_server_is_disabled_in_either_spelling() {
         ["enabled: false", "disabled: true", "enabled: true, disabled: true", "enabled: '${NO:-false}'"]
     {
         assert_eq!(
-            server(&format!("{{ command: x, {entry} }}")).off,
+            server(&format!("{{ command: x, {entry} }}")).off(),
             Some(DisabledReason::Disabled),
             "{entry}"
         );
     }
-    assert_eq!(server("{ command: x, disabled: false }").off, None);
+    assert_eq!(server("{ command: x, disabled: false }").off(), None);
 }
 
 #[test]

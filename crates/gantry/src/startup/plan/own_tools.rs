@@ -40,7 +40,7 @@ pub(in crate::startup) fn own_tools(
     project: &Project,
     protected: &ProtectedPaths,
 ) -> anyhow::Result<OwnTools> {
-    let workspace = &project.places.workspace;
+    let workspace = &project.workspace;
     // The first one says best what is wrong with a workspace.
     let files = file_tools(workspace, protected.clone())?;
     let runner = Arc::new(CommandRunner::open(
@@ -52,7 +52,7 @@ pub(in crate::startup) fn own_tools(
     ));
     let mut providers: Vec<Arc<dyn Provider>> = Vec::new();
     let mut time_limits = Vec::new();
-    if project.workspace_tools.enabled {
+    if project.tools.workspace.options.enabled {
         let workspace = BuiltinProvider::workspace(families(files, project, protected, &runner)?);
         time_limits.extend(workspace.time_limits());
         providers.push(Arc::new(workspace));
@@ -83,7 +83,7 @@ fn families(
     }
     Ok(vec![
         files,
-        search_tools(&project.places.workspace, protected.clone(), project.search.clone())?,
+        search_tools(&project.workspace, protected.clone(), project.search.clone())?,
         code_tools(Arc::clone(runner)),
         dev_tools(Arc::clone(runner))?,
         git_tools(Arc::clone(runner), project.git.clone()),
@@ -108,7 +108,7 @@ impl OwnTools {
             }
         }
         for (id, builtin) in &project.builtin {
-            let Some(options) = providers.get_mut(id.as_str()) else { continue };
+            let Some(options) = providers.get_mut(&**id) else { continue };
             if matches!(builtin.policy, BuiltinPolicy::ShellExec(_)) {
                 let longest = options.timeout.some().unwrap_or(Duration::from_secs(MAX_TIMEOUT));
                 options.timeout = (longest + GRACE_PERIOD).into();

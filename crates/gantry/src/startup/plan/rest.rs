@@ -1,6 +1,6 @@
 //! The REST services of a project.
 
-use crate::config::{Loaded, Location, Problem, Project};
+use crate::config::{Loaded, Problem, Project};
 use gantry_core::options::ToolKey;
 use gantry_core::pattern::Pattern;
 use gantry_rest::{NAMESPACE, RestOptions, provider_id};
@@ -17,37 +17,21 @@ const WHOLE_NAMES: [&str; 4] = ["*", "@", "rest__", "openapi:"];
 
 /// Reports what is wrong with the services that are switched on, at their entries. Nothing is read or sent.
 pub(super) fn validate(loaded: &Loaded, name: &str, project: &Project, problems: &mut Vec<Problem>) {
-    let all = rest_options(project);
-    let Err(message) = gantry_rest::providers(all.clone()) else { return };
-    let alone = || RestOptions { private: all.private.clone(), ..RestOptions::default() };
-    let before = problems.len();
-    for tool in &all.inline {
-        let one = RestOptions { inline: vec![tool.clone()], ..alone() };
-        if let Err(message) = gantry_rest::providers(one) {
-            let at = loaded.locate(name, &["restTools", &tool.name]);
-            problems.push(placed(&at, &format!("restTools.{}", tool.name), &message));
+    let RestOptions { private, inline, apis } = rest_options(project);
+    let alone = |inline, apis| RestOptions { private: private.clone(), inline, apis };
+    let tools = inline.into_iter().map(|it| ("restTools", it.name.clone(), alone(vec![it], vec![])));
+    let apis = apis.into_iter().map(|it| ("openapiSpecs", it.id.clone(), alone(vec![], vec![it])));
+    for (section, id, options) in tools.chain(apis) {
+        if let Err(message) = gantry_rest::providers(options) {
+            problems.push(Problem::at(&loaded.locate(name, &[section, &id]), message));
         }
     }
-    for api in &all.apis {
-        if let Err(message) = gantry_rest::providers(RestOptions { apis: vec![api.clone()], ..alone() }) {
-            let at = loaded.locate(name, &["openapiSpecs", &api.id]);
-            problems.push(placed(&at, &format!("openapiSpecs.{}", api.id), &message));
-        }
-    }
-    if problems.len() == before {
-        problems.push(Problem::general(message));
-    }
-}
-
-fn placed(at: &Location, place: &str, message: &str) -> Problem {
-    let rest = message.strip_prefix(place).filter(|rest| rest.starts_with(['.', ':', ' ']));
-    Problem::at(at, rest.map_or_else(|| format!("{place}: {message}"), |rest| format!("{place}{rest}")))
 }
 
 /// The services that are switched on.
 pub(super) fn rest_options(project: &Project) -> RestOptions {
-    let tools = project.rest_tools.values().filter(|tool| tool.off.is_none());
-    let apis = project.apis.values().filter(|api| api.off.is_none());
+    let tools = project.rest_tools.values().filter(|tool| tool.off().is_none());
+    let apis = project.apis.values().filter(|api| api.off().is_none());
     RestOptions {
         private: project.web.allow_private.clone(),
         inline: tools.filter_map(|tool| tool.tool.clone()).collect(),

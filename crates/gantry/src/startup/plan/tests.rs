@@ -14,7 +14,7 @@ fn compiled(text: &str, project: &str) -> Result<Policies, String> {
     let loaded = loaded.map_err(|error| error.to_string())?;
     validate(&loaded).map_err(|error| error.to_string())?;
     let project = loaded.config.project(project).unwrap();
-    Ok(Policies::compile(&project.policies, project.approval_rules.clone()).unwrap())
+    Ok(Policies::compile(&project.policies, project.approvals.rules.clone()).unwrap())
 }
 
 fn tool(name: &str) -> Tool {

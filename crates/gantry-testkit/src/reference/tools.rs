@@ -1,10 +1,7 @@
 //! The reference page of Gantry's own tools, from what they say of themselves.
 
-use super::plan::own_tools;
-use crate::config::{Config, FixedEnv, MAIN_PROJECT, Source};
-use anyhow::Context as _;
+use super::{one_line, properties, texts};
 use gantry_core::tool::{ApprovalRule, ToolSpec};
-use gantry_tools::workspace::ProtectedPaths;
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -20,13 +17,10 @@ How programs are confined is told in [the sandbox](../sandbox.md).
 ///
 /// # Errors
 /// The tools cannot be set up there.
-pub fn tools_reference(folder: &Path) -> anyhow::Result<String> {
+pub fn page(folder: &Path) -> anyhow::Result<String> {
     let file = folder.join("gantry.yaml");
     std::fs::write(&file, "web: { search: { api: searxng, url: 'https://searx.example.com' } }\n")?;
-    let loaded = Config::load(&Source::new(folder), &FixedEnv::default())?;
-    let project = loaded.config.project(MAIN_PROJECT).context("there is no project")?;
-    let own = own_tools(project, &ProtectedPaths::default())?;
-    let tools = own.providers.first().context("there are no own tools")?.tools();
+    let tools = gantry::own_tool_specs(folder)?;
     std::fs::remove_file(file)?;
     let mut page = String::from(INTRODUCTION);
     for tool in tools {
@@ -55,10 +49,9 @@ fn write_tool(page: &mut String, tool: &ToolSpec) -> std::fmt::Result {
 /// A row for each property, those of objects and of lists of objects below it.
 fn write_rows(page: &mut String, schema: &Value, prefix: &str) -> std::fmt::Result {
     let required: Vec<&str> = texts(schema.get("required"));
-    for (name, property) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
+    for (name, property) in properties(schema).into_iter().flatten() {
         let mark = if required.contains(&name.as_str()) { "" } else { "?" };
-        let meaning =
-            property.get("description").and_then(Value::as_str).unwrap_or_default().replace('|', "\\|");
+        let meaning = one_line(property.get("description").and_then(Value::as_str).unwrap_or_default());
         let default = property.get("default").filter(|default| **default != Value::Bool(false));
         let default = default.map(|default| format!(" Default: `{default}`.")).unwrap_or_default();
         writeln!(page, "| `{prefix}{name}`{mark} | {} | {meaning}{default} |", kind(property))?;
@@ -71,7 +64,7 @@ fn write_rows(page: &mut String, schema: &Value, prefix: &str) -> std::fmt::Resu
     Ok(())
 }
 
-/// The type of a value in words.
+/// The type of a value, in the words of JSON Schema.
 fn kind(schema: &Value) -> String {
     let words = texts(schema.get("enum"));
     if !words.is_empty() {
@@ -86,8 +79,4 @@ fn kind(schema: &Value) -> String {
         Some(items) => format!("{kind} of {}", self::kind(items)),
         None => kind,
     }
-}
-
-fn texts(list: Option<&Value>) -> Vec<&str> {
-    list.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect()
 }

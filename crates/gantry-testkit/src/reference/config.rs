@@ -1,20 +1,22 @@
-//! The reference page of the configuration, written from its JSON Schema.
+//! The reference page of the configuration, from its JSON Schema.
 
-use super::EXAMPLE;
-use super::shapes::{is_offered, properties, resolved, shapes};
+use super::{one_line, properties, resolved, texts, type_words};
+use gantry::config::{EXAMPLE, json_schema, unused_keys};
 use serde_json::Value;
 use std::fmt::{self, Write as _};
 
-/// The reference page in Markdown.
-#[must_use]
-pub fn reference() -> String {
-    let mut page = String::from(include_str!("reference/introduction.md"));
-    // Writing to a `String` cannot fail.
-    write_page(&mut page).map_or_else(|fmt::Error| String::new(), |()| page)
+/// The reference page of the configuration.
+///
+/// # Errors
+/// None; writing to a text does not fail.
+pub fn page() -> anyhow::Result<String> {
+    let mut page = String::from(include_str!("introduction.md"));
+    write_page(&mut page)?;
+    Ok(page)
 }
 
 fn write_page(page: &mut String) -> fmt::Result {
-    let schema = super::json_schema();
+    let schema = json_schema();
     let mut sections = Vec::new();
     writeln!(page, "\n## Top level\n")?;
     write_rows(page, &schema, "", &schema, &mut sections)?;
@@ -38,21 +40,18 @@ fn write_page(page: &mut String) -> fmt::Result {
         inner.append(&mut sections);
         sections = inner;
     }
-    page.push_str(include_str!("reference/files.md"));
+    page.push_str(include_str!("files.md"));
     writeln!(
         page,
         "\n## Keys without effect\n\nGantry accepts these keys, because other programs write them, but does not use them. It names them in a warning.\n"
     )?;
-    let (ignored, refused) = (
-        named(&|property| property.get("deprecated").is_some()),
-        named(&|property| property.get("not").is_some()),
-    );
-    ignored.iter().try_for_each(|name| writeln!(page, "- {name}"))?;
+    let (ignored, refused) = unused_keys();
+    ignored.iter().try_for_each(|name| writeln!(page, "- `{name}`"))?;
     writeln!(
         page,
         "\n## Keys that are refused\n\nA file that has one of these keys at such a place is refused.\n"
     )?;
-    refused.iter().try_for_each(|name| writeln!(page, "- {name}"))?;
+    refused.iter().try_for_each(|name| writeln!(page, "- `{name}`"))?;
     writeln!(page, "\n## A complete example\n\n```yaml\n{EXAMPLE}```")
 }
 
@@ -80,7 +79,7 @@ fn write_rows<'a>(
     let all =
         properties(section).into_iter().chain(properties(target).filter(|_| !std::ptr::eq(section, target)));
     writeln!(page, "| key | type | default | meaning |\n|---|---|---|---|")?;
-    for (key, property) in all.flatten().filter(|(_, property)| is_offered(property)) {
+    for (key, property) in all.flatten().filter(|(_, property)| property.get("deprecated").is_none()) {
         let needs = required.contains(&key.as_str()) || texts(target.get("required")).contains(&key.as_str());
         let kind = resolved(property, root);
         let default = match property.get("default").or_else(|| kind.get("default")).and_then(shown) {
@@ -123,56 +122,6 @@ fn add_sections<'a>(
     }
 }
 
-/// The keys of some sort, with the structs that have them.
-fn named(is_listed: &dyn Fn(&Value) -> bool) -> Vec<String> {
-    let mut keys: Vec<String> = shapes().keys(is_listed).map(|key| format!("`{key}`")).collect();
-    keys.sort();
-    keys.dedup();
-    keys
-}
-
-/// The type of a value in words.
-pub(crate) fn type_words(schema: &Value, root: &Value) -> String {
-    let kind = resolved(schema, root);
-    if let Some(title) = schema.get("title").or_else(|| kind.get("title")).and_then(Value::as_str) {
-        return title.to_owned();
-    }
-    let mut words = texts(kind.get("enum"));
-    let constants = kind.get("oneOf").and_then(Value::as_array).into_iter().flatten();
-    words.extend(constants.filter_map(|choice| choice.get("const")?.as_str()));
-    if !words.is_empty() {
-        return words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
-    }
-    if let Some(choices) = kind.get("anyOf").and_then(Value::as_array) {
-        let choices = choices.iter().filter(|choice| choice.get("type").is_none_or(|kind| kind != "null"));
-        let mut choices: Vec<String> = choices.map(|choice| type_words(choice, root)).collect();
-        choices.dedup();
-        return choices.join(", or ");
-    }
-    let kinds = match kind.get("type") {
-        Some(Value::String(kind)) => vec![kind.as_str()],
-        kinds => texts(kinds),
-    };
-    let max = kind.get("maximum").and_then(Value::as_u64).map(|max| format!(", at most {max}"));
-    match kinds.iter().find(|kind| **kind != "null") {
-        Some(&"integer") => format!("a whole number{}", max.unwrap_or_default()),
-        Some(&"boolean") => "true or false".to_owned(),
-        Some(&"string") => "text".to_owned(),
-        Some(&"array") => match kind.get("items") {
-            Some(items) => format!("a list, each {}", type_words(items, root)),
-            None => "a list".to_owned(),
-        },
-        Some(&"object") => match kind.get("additionalProperties").filter(|values| values.is_object()) {
-            Some(values) if properties(resolved(values, root)).is_none() => {
-                format!("a group, each {}", type_words(values, root))
-            }
-            _ => "a group of keys".to_owned(),
-        },
-        _ if kind.get("oneOf").is_some() => "a group of keys".to_owned(),
-        _ => "any value".to_owned(),
-    }
-}
-
 fn is_words(kind: &Value) -> bool {
     let choices = kind.get("oneOf").and_then(Value::as_array).into_iter().flatten();
     choices.into_iter().all(|choice| choice.get("const").is_some() || choice.get("enum").is_some())
@@ -188,14 +137,26 @@ fn shown(default: &Value) -> Option<String> {
     }
 }
 
-fn texts(list: Option<&Value>) -> Vec<&str> {
-    list.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect()
-}
-
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|")
-}
-
 fn join(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_names_every_key_and_shows_the_example() {
+        let (page, schema) = (page().unwrap(), json_schema());
+        let definitions = schema["$defs"].as_object().unwrap().values();
+        for (key, property) in definitions.chain([&schema]).filter_map(properties).flatten() {
+            let is_offered = property.get("deprecated").is_none();
+            assert!(!is_offered || page.contains(&format!("| `{key}` |")), "{key}");
+        }
+        assert!(page.contains("| `toolTimeout` | a whole number, at most 86400000 | `60000` |"), "{page}");
+        assert!(page.contains("- `models`\n") && page.contains("## `approvals.webhook`"));
+        assert!(page.contains("## `queues.<name>`") && page.contains("## `projects.<name>`"));
+        assert!(page.contains("- `guardrails`\n") && page.contains("- `region`\n"));
+        assert!(page.contains(EXAMPLE));
+    }
 }
