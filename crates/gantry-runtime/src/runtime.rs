@@ -74,6 +74,8 @@ pub struct Runtime {
     tasks: TaskTracker,
     /// Fires when this runtime takes no more calls.
     pub(crate) closing: CancellationToken,
+    /// Fires before running calls are canceled at the end, so that no waiting call takes the place of a canceled one.
+    pub(crate) canceling: CancellationToken,
     /// The active agent, if it has its own runtime; sessions of that agent are refused here.
     relocation: ArcSwapOption<Relocation>,
 }

@@ -22,12 +22,14 @@ pub(super) async fn slot(
         Refusal::new(ErrorCode::InternalError, format!("queue {name} is not configured; nothing was run"))
     })?;
     // Cancel-safety: `admit` gives its place back when it is dropped.
-    tokio::select! {
+    let slot = tokio::select! {
         biased;
         () = cx.cancel.cancelled() => Err(canceled(cx, "while waiting")),
         () = sleep_until_opt(deadline) => Err(Refusal::new(ErrorCode::Timeout, "timeout while waiting for a turn; nothing was run")),
         slot = queue.admit(cx.session.id(), request.priority, &cx.held_slots) => slot,
-    }
+    };
+    // The slot may be that of a call that was just canceled because Gantry stops. An approval is not used up by that.
+    if rt.canceling.is_cancelled() { Err(canceled(cx, "while waiting")) } else { slot }
 }
 
 /// The refusal of a call that is not wanted any more, or whose session has to leave.

@@ -70,6 +70,7 @@ impl Runtime {
             sessions: Sessions::default(),
             tasks: TaskTracker::new(),
             closing: CancellationToken::new(),
+            canceling: CancellationToken::new(),
             relocation: ArcSwapOption::empty(),
         });
         let building = rt.building.enter().await;
@@ -120,6 +121,7 @@ impl Runtime {
     /// Evicts and ends the sessions for this reason, cancels what still runs, and closes everything but the ledger.
     pub(crate) async fn end(&self, why: &Arc<str>) {
         self.closing.cancel();
+        self.canceling.cancel();
         // A session that is opened from here on is evicted when it is registered.
         for session in self.sessions.all() {
             session.evict(why);
@@ -139,6 +141,7 @@ impl Runtime {
     /// ledger stays open.
     pub async fn shutdown(&self, grace: Duration) {
         if !self.drain(grace).await {
+            self.canceling.cancel();
             // Held calls may go on in sessions that were brought back for them, which are not among the others.
             let running = self.services.cancel_where(|call| call.runtime == self.instance_id);
             if running > 0 {

@@ -204,11 +204,11 @@ fn apr_6_a_part_of_an_id_is_enough_if_it_means_one_request() {
     let ran = run(&home, &["approvals", "approve", &begins(&first, 16)]);
     assert!(ran.code == 2 && ran.stderr.contains("there is no request"), "{ran:?}");
     for (typed, words) in [
-        (begins(&first, 5).as_str(), "at least 6"),
-        ("deletes", "at least 6"),
+        (begins(&first, 5).as_str(), "the last 6"),
+        ("deletes", "the last 6"),
         ("ffffffffffff", "there is no request ffffffffffff"),
         ("appr_00000000000000000000000000000000", "there is no approval"),
-        ("../grants", "at least 6"),
+        ("../grants", "the last 6"),
     ] {
         let ran = run(&home, &["approvals", "show", typed]);
         assert!(ran.code == 2 && ran.stderr.contains(words), "{typed}: {ran:?}");

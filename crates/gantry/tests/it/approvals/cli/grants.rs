@@ -27,7 +27,7 @@ fn apr_10_a_grant_is_listed_lets_calls_through_and_is_revoked_at_once() {
     assert!(all.contains(grant) && all.contains("REVOKED"), "{all}");
     let again = run(&home, &["approvals", "revoke", grant, "--json"]);
     assert_eq!((again.code, &again.json()["held"]), (0, &json!(false)), "{again:?}");
-    for (typed, words) in [("ffffffff", "there is no grant"), ("x", "at least 6")] {
+    for (typed, words) in [("ffffffff", "there is no grant"), ("x", "the last 6")] {
         let ran = run(&home, &["approvals", "revoke", typed]);
         assert!(ran.code == 2 && ran.stderr.contains(words), "{ran:?}");
     }
