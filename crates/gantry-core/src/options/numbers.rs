@@ -5,6 +5,8 @@ use serde::de::{Deserialize, Deserializer, Error, Unexpected, Visitor};
 use std::fmt;
 use std::time::Duration;
 
+const MILLISECONDS: &str = "a whole number of milliseconds";
+
 /// A whole number of at most `MAX`; 0 is read as the default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Limit<const DEFAULT: u64, const MAX: u64>(u64);
@@ -74,7 +76,11 @@ macro_rules! number {
 number!(Limit<DEFAULT, MAX>, 0, DEFAULT);
 number!(Positive<MAX>, 1, 0);
 
-inline_schema!([const DEFAULT: u64, const MAX: u64] Millis<DEFAULT, MAX>, |_| schema(0, MAX, DEFAULT));
+inline_schema!([const DEFAULT: u64, const MAX: u64] Millis<DEFAULT, MAX>, |_| {
+    let mut schema = schema(0, MAX, DEFAULT);
+    schema.insert("title".to_owned(), format!("{MILLISECONDS}, at most {MAX}").into());
+    schema
+});
 
 impl<const DEFAULT: u64, const MAX: u64> Default for Limit<DEFAULT, MAX> {
     fn default() -> Self {
@@ -114,7 +120,7 @@ impl<const DEFAULT: u64, const MAX: u64> From<Millis<DEFAULT, MAX>> for Option<D
 
 impl<'de, const DEFAULT: u64, const MAX: u64> Deserialize<'de> for Millis<DEFAULT, MAX> {
     fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
-        let millis = Duration::from_millis(bounded(input, "a whole number of milliseconds", 0, MAX)?);
+        let millis = Duration::from_millis(bounded(input, MILLISECONDS, 0, MAX)?);
         Ok(Self(millis).some().map_or_else(Self::default, Self))
     }
 }
