@@ -101,7 +101,7 @@ fn pol_6_a_mistake_in_an_agents_file_leaves_that_agent_out_and_names_its_line() 
         (
             "agents/a.md",
             "---\nname: a\ntools: { write: false }\n---\n",
-            (3, "unknown key \"write\" in tools"),
+            (3, "tools needs the key \"use\" (and 1 more)"),
         ),
         ("agents/a.md", "---\nname: a\n", (1, "the front matter that begins here does not end")),
         (

@@ -169,7 +169,7 @@ fn apr_7_an_administrator_of_one_project_administers_no_other() {
         assert_eq!(code(&answer), (403, "PERMISSION_DENIED".into()), "{answer:?}");
     }
     let page = get(&admin, "/").text;
-    assert!(page.contains("/mcp/shop/agents/clerk") && !page.contains("boss"), "{page}");
+    assert!(page.contains("clerk <span class=\"of\">in shop</span>") && !page.contains("boss"), "{page}");
 }
 
 #[test]
