@@ -42,7 +42,6 @@ pub struct Extra {
     pub options: HashMap<Arc<str>, ProviderOptions>,
 }
 
-/// Runs the program with these arguments.
 #[must_use]
 pub fn run(args: impl IntoIterator<Item = OsString>, extra: Extra) -> ExitCode {
     let args: Vec<OsString> = args.into_iter().collect();

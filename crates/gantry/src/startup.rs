@@ -19,7 +19,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-/// What has started.
 pub(crate) struct Started {
     pub(crate) projects: Arc<Projects>,
     pub(crate) configuration: Arc<ActiveConfig>,

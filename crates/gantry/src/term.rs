@@ -12,7 +12,6 @@ use serde::Serialize;
 use std::io::{self, IsTerminal, Write as _};
 use std::sync::OnceLock;
 
-/// The first error of writing to standard output.
 static STDOUT_ERROR: OnceLock<io::Error> = OnceLock::new();
 
 /// Writes a line of data to standard output. An error is kept for [`stdout_error`], which decides the exit code.
@@ -22,7 +21,6 @@ pub(crate) fn print(line: &str) {
     keep_error(written);
 }
 
-/// Keeps the first error of writing to standard output.
 fn keep_error(written: io::Result<()>) {
     if let Err(error) = written {
         STDOUT_ERROR.set(error).ok();

@@ -56,7 +56,6 @@ fn request(call: &Call) -> anyhow::Result<CallRequest> {
     })
 }
 
-/// Makes the call and prints its result.
 async fn execute(
     client: &ApiClient,
     call: &Call,
@@ -164,7 +163,6 @@ async fn ask(
     }
 }
 
-/// Leaves the call waiting and says how to continue.
 fn leave(client: &ApiClient, approval: &Approval, is_pending: bool) -> Option<Box<CallResult>> {
     let id = approval.id;
     term::eprint(&format!("It waits as {id}."));
@@ -182,7 +180,6 @@ fn print_how_to_continue(client: &ApiClient, approval: &Approval, is_pending: bo
     });
 }
 
-/// What makes a held call run.
 fn next_step_hint(client: &ApiClient, approval: &Approval, is_pending: bool) -> String {
     let id = approval.id;
     if is_pending && !format::may_local_user_approve(approval) {

@@ -38,7 +38,6 @@ pub(super) async fn run(
     context.with_client(Scope::Project(project), work).await
 }
 
-/// The pins of a project.
 struct Lock<'a> {
     client: &'a ApiClient,
     project: &'a str,
@@ -179,7 +178,6 @@ impl Lock<'_> {
         Ok(Outcome::Success)
     }
 
-    /// The ids of the project's MCP servers.
     async fn servers(&self) -> anyhow::Result<BTreeSet<String>> {
         let servers = self.client.servers(Some(self.project)).await?;
         let mcp = servers.into_iter().filter(|server| server.kind != "openapi");
@@ -249,7 +247,6 @@ fn no_such_tool(server: &str, tool: &str, diffs: &[LockDiff], pinned: &[String])
     UsageError(format!("server {server} has no tool {tool:?}{hint}"))
 }
 
-/// Asks the user at the terminal.
 fn is_confirmed(count: usize) -> anyhow::Result<bool> {
     if !term::is_interactive() {
         let message = "there is no terminal to ask on; read the differences above and repeat it with --yes to accept them";

@@ -88,7 +88,6 @@ pub(super) fn read_all(
     links
 }
 
-/// What a file defines.
 enum Defined {
     Agent(AgentOptions),
     Tool(CatalogueEntry),

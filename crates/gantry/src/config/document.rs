@@ -26,12 +26,10 @@ pub(super) const TOO_DEEP: &str = "nested too deeply; at most 64 levels are read
 /// Longest part of a value that a message quotes.
 const MAX_QUOTED_CHARS: usize = 60;
 
-/// The entry of a map under this key.
 pub(super) fn find<'n>(node: &'n Node, key: &str) -> Option<&'n Entry> {
     node.value.entries().iter().find(|entry| entry.key == key)
 }
 
-/// The formats a configuration can be written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Format {
     Yaml,
@@ -85,7 +83,6 @@ pub(super) fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// A file that was read.
 #[derive(Debug, Clone)]
 pub(super) struct Document {
     /// As messages name it.

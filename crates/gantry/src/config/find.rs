@@ -26,9 +26,7 @@ pub(super) const DATA: &str = ".gantry";
 pub struct Source {
     /// The working folder.
     pub folder: PathBuf,
-    /// `--config`.
     pub config: Option<PathBuf>,
-    /// `--data`.
     pub data: Option<PathBuf>,
 }
 
@@ -39,7 +37,6 @@ impl Source {
     }
 }
 
-/// A configuration file that was found.
 #[derive(Debug)]
 pub(super) struct Found {
     /// As the user named it; messages use this one.
@@ -133,7 +130,6 @@ fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Bytes as text.
 pub(super) fn decode(bytes: Vec<u8>, name: &Path) -> Result<String, Problem> {
     let text = String::from_utf8(bytes).map_err(|error| {
         let (good, _) = error.as_bytes().split_at(error.utf8_error().valid_up_to());

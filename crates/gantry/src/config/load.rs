@@ -21,7 +21,6 @@ const LOCK: (&str, &str) = ("gantry", "lock");
 /// The folder for projects, beside the configuration and in the data folder.
 const PROJECTS: &str = "projects";
 
-/// A configuration and where it came from.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Loaded {
     /// What applies.
@@ -177,7 +176,6 @@ fn read_file<'a>(
 }
 
 impl Project {
-    /// Fills in where the project stands.
     fn stand(&mut self, name: &str, base: &Base, shown: &Path) {
         let is_main = name == MAIN_PROJECT;
         let below =

@@ -130,7 +130,6 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// Reports a queue that does not exist.
     fn check_queue(&mut self, project: &str, keys: &[&str], queue: &str) {
         if self.queues.contains(queue) {
             return;

@@ -59,7 +59,6 @@ impl Config {
         self.projects.iter_mut().map(|(name, project)| (name.as_str(), project))
     }
 
-    /// The project of this name.
     pub fn project(&self, name: &str) -> Option<&Project> {
         self.projects.get(name)
     }

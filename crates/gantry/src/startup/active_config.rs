@@ -36,12 +36,10 @@ impl ActiveConfig {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What applies.
     pub(crate) fn current(&self) -> Arc<Loaded> {
         Arc::clone(&self.state().current)
     }
 
-    /// For the process as a whole.
     pub(super) fn process(loaded: &Loaded) -> ProcessOptions {
         let limits =
             loaded.config.project(MAIN_PROJECT).map(|project| project.limits.clone()).unwrap_or_default();

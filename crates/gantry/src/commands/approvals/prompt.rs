@@ -16,17 +16,13 @@ use serde_json::value::RawValue;
 const SHOWN_LINES: usize = 40;
 const SHOWN_CHARACTERS: usize = 2000;
 
-/// How a prompt ended.
 pub(in crate::commands) enum Answer {
-    /// The user decided.
     Decided(Box<Approval>),
     /// The request was decided elsewhere or has expired.
     Over(Box<Approval>),
     /// The user decided, too late or without the right to; that was printed.
     Refused(StatusCode),
-    /// The user skipped the request.
     Skipped,
-    /// The user pressed Ctrl-C.
     Interrupted,
 }
 
@@ -154,7 +150,6 @@ async fn read_line(
     Ok(Err(ended))
 }
 
-/// Returns when a request needs no decision any more.
 async fn until_over(client: &ApiClient, approval: &Approval) -> anyhow::Result<Approval> {
     let (path, wait) = (super::path(&approval.id), POLL_SECONDS.to_string());
     loop {
@@ -197,7 +192,6 @@ fn show(approval: &Approval, edited: Option<&RawValue>, whole: bool) -> bool {
     is_cut
 }
 
-/// The part of long arguments that is shown unless the user asks for more.
 fn shortened(arguments: &str) -> String {
     term::truncate_lines(arguments, SHOWN_LINES, SHOWN_CHARACTERS)
 }

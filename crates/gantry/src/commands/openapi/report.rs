@@ -46,7 +46,6 @@ pub(super) async fn import(options: &ApiOptions, project: &Project) -> Result<Im
     work.await.map_err(|crash| format!("importing it failed: {crash}"))
 }
 
-/// The tools of an API under the names that a pool gives them.
 fn pooled(origin: &Origin, api: &ImportedApi) -> Vec<(Arc<Tool>, Option<String>)> {
     let candidate = |spec: &ToolSpec| Candidate {
         origin: origin.clone(),
@@ -63,7 +62,6 @@ fn pooled(origin: &Origin, api: &ImportedApi) -> Vec<(Arc<Tool>, Option<String>)
     pool.tools().iter().map(|tool| (Arc::clone(tool), fault(tool))).collect()
 }
 
-/// What a document gives.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ImportReport<'a> {

@@ -166,7 +166,6 @@ impl Replayed {
     }
 }
 
-/// Whether a call would have the outcome that it had.
 fn is_same(was: RecordedOutcome, now: &ReplayOutcome) -> bool {
     matches!(
         (was, now),
@@ -232,7 +231,6 @@ fn is_policy(error: &RecordedError) -> bool {
         && (message.starts_with("denied by policy ") || message.contains(" could not be judged, "))
 }
 
-/// Applies the policies of a configuration to recorded calls.
 struct PolicyEvaluator {
     plans: BTreeMap<Arc<str>, Plan>,
     /// The approval rules of Gantry's own tools, by project, provider and tool.

@@ -76,7 +76,6 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Warns of something about the file as a whole.
     pub(in crate::config) fn warn_file(&self, message: &str) {
         self.state.borrow_mut().findings.warnings.push(Problem::in_file(&self.file, message));
     }
