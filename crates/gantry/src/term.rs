@@ -57,11 +57,6 @@ pub(crate) fn print_value<T: Serialize>(value: &T, json: bool, describe: impl Fn
     describe(value).iter().for_each(|line| print(&sanitize(line)));
 }
 
-/// Makes a message bold if standard error is a terminal that wants colours.
-pub(crate) fn bold(text: &str) -> String {
-    coloured(&io::stderr(), "1", text)
-}
-
 /// Whether questions can be asked: standard input and standard error are terminals.
 pub(crate) fn is_interactive() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()

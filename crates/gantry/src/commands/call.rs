@@ -3,8 +3,7 @@
 
 use crate::cli::{Call, WaitArgs};
 use crate::client::{ApiClient, CommandContext, SHUTDOWN_GRACE_PERIOD, Scope};
-use crate::commands::approvals::decide::print_still_running;
-use crate::commands::approvals::decide::{WaitResult, wait_for_call};
+use crate::commands::approvals::decide::{WaitResult, print_still_running, wait_for_call};
 use crate::commands::approvals::prompt::{self, Answer, LEAVE};
 use crate::commands::approvals::terminal::Input;
 use crate::commands::approvals::{self, format};

@@ -153,7 +153,11 @@ impl Lock<'_> {
     /// Pins the present definitions after the user has seen the differences.
     async fn accept_seen(&self, what: Option<&str>, yes: bool) -> anyhow::Result<Outcome> {
         let target = match what {
-            Some(what) => AcceptTarget::parse(what, &self.servers().await?)?,
+            Some(what) => {
+                let servers = self.client.servers(Some(self.project)).await?;
+                let mcp = servers.into_iter().filter(|server| server.kind != "openapi");
+                AcceptTarget::parse(what, &mcp.map(|server| server.id.to_string()).collect())?
+            }
             None => AcceptTarget::default(),
         };
         let (server, tool) = (target.server.as_deref(), target.tool.as_deref());
@@ -176,12 +180,6 @@ impl Lock<'_> {
             term::print_json(&accepted);
         }
         Ok(Outcome::Success)
-    }
-
-    async fn servers(&self) -> anyhow::Result<BTreeSet<String>> {
-        let servers = self.client.servers(Some(self.project)).await?;
-        let mcp = servers.into_iter().filter(|server| server.kind != "openapi");
-        Ok(mcp.map(|server| server.id.to_string()).collect())
     }
 
     /// There is no difference: the definitions are as pinned, or the server cannot be used, or there is no such tool.

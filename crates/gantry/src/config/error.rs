@@ -85,9 +85,6 @@ pub struct Error {
 
 impl Error {
     /// All problems as one error, unless there are none.
-    ///
-    /// # Errors
-    /// There are some.
     pub fn all(problems: impl IntoIterator<Item = Problem>) -> Result<(), Self> {
         let mut all = Self::default();
         problems.into_iter().for_each(|problem| all.push(problem));

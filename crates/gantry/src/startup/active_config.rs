@@ -27,7 +27,7 @@ struct State {
 }
 
 impl ActiveConfig {
-    pub(super) fn new(source: Source, loaded: Loaded, extra: Extra) -> Self {
+    pub(crate) fn new(source: Source, loaded: Loaded, extra: Extra) -> Self {
         let ledger = loaded.config.store.clone();
         Self { source, extra, ledger, state: Mutex::new(State { current: Arc::new(loaded), read: None }) }
     }
@@ -47,8 +47,8 @@ impl ActiveConfig {
         ProcessOptions { queues: loaded.config.queues.clone(), max_calls }
     }
 
-    /// The plans of all projects, or of those that are other than `before`.
-    pub(super) fn plans(
+    /// The plans of all projects, or of those that are other than `before`. Starts nothing.
+    pub(crate) fn plans(
         &self,
         loaded: &Loaded,
         before: Option<&Loaded>,

@@ -172,7 +172,8 @@ async fn edit(approval: &Approval, edited: Option<&RawValue>) -> anyhow::Result<
 /// Shows a request with its arguments, whole or cut. Returns whether they are cut.
 fn show(approval: &Approval, edited: Option<&RawValue>, whole: bool) -> bool {
     term::eprint("");
-    term::eprint(&term::bold(&format!("{} needs an approval", term::sanitize(&approval.tool))));
+    let title = format!("{} needs an approval", term::sanitize(&approval.tool));
+    term::eprint(&term::coloured(&std::io::stderr(), "1", &title));
     let size = match edited {
         None => format!("{} bytes", approval.arguments_bytes),
         Some(_) => "edited".to_owned(),
