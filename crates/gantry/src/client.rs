@@ -81,13 +81,11 @@ impl CommandContext {
         if let Some(client) = self.running_server()? {
             return Ok(client);
         }
-        let is_needed = |name: &str| match scope {
-            Scope::All => true,
-            Scope::Project(project) => name == project,
-            Scope::LedgerOnly => false,
-        };
-        let others = self.loaded.config.all_mut().filter(|(name, _)| !is_needed(name));
-        others.for_each(|(_, other)| other.disable_external_providers());
+        self.loaded.config.disable_external_providers(|project| match scope {
+            Scope::All => false,
+            Scope::Project(needed) => project != needed,
+            Scope::LedgerOnly => true,
+        });
         let started = startup::start(self.source, self.loaded, self.extra).await?;
         let parse = startup::server_parser(&started.configuration);
         let connection = Connection::InProcess(App::new(started.projects, parse, CancellationToken::new()));

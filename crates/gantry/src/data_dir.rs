@@ -19,7 +19,6 @@ use std::time::Duration;
 const LOCK_TRIES: u32 = 5;
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
-/// A data folder.
 #[derive(Debug, Clone)]
 pub(crate) struct DataDir(PathBuf);
 
@@ -28,7 +27,6 @@ pub(crate) struct DataDir(PathBuf);
 pub(crate) struct ServerInfo {
     /// Its address for clients on this machine.
     pub(crate) address: SocketAddr,
-    /// Its process id.
     pub(crate) pid: u32,
 }
 
@@ -98,7 +96,6 @@ impl DataDir {
             .open(self.0.join("server.lock"))
     }
 
-    /// Locks the folder for a server.
     pub(crate) fn lock_for_server(&self) -> anyhow::Result<ServerLock> {
         let file = self.lock_file().context("cannot open the server's lock file")?;
         let is_locked = || flock(&file, FlockOperation::NonBlockingLockExclusive).is_err();

@@ -9,11 +9,9 @@ use std::process::ExitCode;
 /// How a command ended without an internal error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// It did its work.
     Success,
     /// The call failed or was refused, or a check found something.
     Failure,
-    /// A signal stopped it.
     Interrupted(StopSignal),
 }
 
@@ -29,7 +27,6 @@ impl Outcome {
 #[error("{0}")]
 pub(crate) struct UsageError(pub(crate) String);
 
-/// The exit code of a command.
 pub(crate) fn code(done: anyhow::Result<Outcome>) -> ExitCode {
     match done {
         Ok(_)

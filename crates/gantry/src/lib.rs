@@ -24,10 +24,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// Reads and checks the configuration in a folder, as `gantry config check` does.
-///
-/// # Errors
-/// Every problem, one per line.
+/// Reads and checks the configuration in a folder, as `gantry config check` does. The error has every problem.
 pub fn check_configuration(folder: &std::path::Path) -> Result<(), config::Error> {
     let loaded = config::Config::load(&config::Source::new(folder), &config::FixedEnv::default())?;
     startup::validate(&loaded)
@@ -42,7 +39,6 @@ pub struct Extra {
     pub options: HashMap<Arc<str>, ProviderOptions>,
 }
 
-/// Runs the program with these arguments.
 #[must_use]
 pub fn run(args: impl IntoIterator<Item = OsString>, extra: Extra) -> ExitCode {
     let args: Vec<OsString> = args.into_iter().collect();

@@ -8,7 +8,6 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
-/// Starts logging.
 pub(crate) fn start(cli: &Cli) {
     let filter = EnvFilter::try_from_env("GANTRY_LOG").unwrap_or_else(|_| EnvFilter::new(level(cli)));
     // A line that cannot be written is dropped. Reporting it on standard error would panic, and logging that panic would

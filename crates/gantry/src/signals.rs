@@ -7,7 +7,6 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 /// What shells add to the number of the signal that ended a program.
 const EXIT_CODE_BASE: u8 = 128;
 
-/// A signal that stops Gantry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StopSignal {
     /// SIGINT, which Ctrl-C sends.
@@ -17,13 +16,11 @@ pub(crate) enum StopSignal {
 }
 
 impl StopSignal {
-    /// The exit code of a program that this signal stopped.
     pub(crate) fn exit_code(self) -> u8 {
         EXIT_CODE_BASE + if self == Self::Interrupt { 2 } else { 15 }
     }
 }
 
-/// Receives the signals.
 #[derive(Debug)]
 pub(crate) struct Signals {
     interrupt: Signal,
@@ -37,7 +34,6 @@ impl Signals {
         Ok(Self { interrupt: listen(SignalKind::interrupt())?, terminate: listen(SignalKind::terminate())? })
     }
 
-    /// Waits for the next signal.
     pub(crate) async fn recv(&mut self) -> StopSignal {
         tokio::select! {
             _ = self.interrupt.recv() => StopSignal::Interrupt,
@@ -51,7 +47,6 @@ impl Signals {
         StopSignal::Terminate
     }
 
-    /// Lets the next signal kill the process.
     pub(crate) fn kill_on_next_signal(self) {
         // Signals that came before do not count.
         let mut signals = Self::listen().unwrap_or(self);

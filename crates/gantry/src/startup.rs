@@ -10,16 +10,14 @@ use crate::Extra;
 use crate::config::{Config, FixedEnv, Loaded, MAIN_PROJECT, Problem, ProcessEnv, Source};
 use anyhow::Context as _;
 use gantry_core::tool::ToolSpec;
-use gantry_runtime::{Plan, Projects, Services};
+use gantry_runtime::{Projects, Services};
 use gantry_server::ParseServer;
 use gantry_store::Store;
 use gantry_tools::workspace::ProtectedPaths;
 use gantry_upstream::options::DisabledReason;
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-/// What has started.
 pub(crate) struct Started {
     pub(crate) projects: Arc<Projects>,
     pub(crate) configuration: Arc<ActiveConfig>,
@@ -38,20 +36,7 @@ pub(crate) async fn start(source: Source, loaded: Loaded, extra: Extra) -> anyho
     Ok(Started { projects, configuration })
 }
 
-/// The plans of the projects that a configuration describes. Nothing is started.
-pub(crate) fn plans_without_start(
-    source: Source,
-    loaded: Loaded,
-    extra: Extra,
-) -> anyhow::Result<BTreeMap<Arc<str>, Plan>> {
-    let configuration = ActiveConfig::new(source, loaded, extra);
-    configuration.plans(&configuration.current(), None)
-}
-
 /// Gantry's own tools in the project of a folder, for the page about them.
-///
-/// # Errors
-/// The configuration is wrong, or the tools cannot be set up there.
 pub fn own_tool_specs(folder: &Path) -> anyhow::Result<Vec<ToolSpec>> {
     let loaded = Config::load(&Source::new(folder), &FixedEnv::default())?;
     let project = loaded.config.project(MAIN_PROJECT).context("there is no project")?;

@@ -12,7 +12,6 @@ use serde::Serialize;
 use std::io::{self, IsTerminal, Write as _};
 use std::sync::OnceLock;
 
-/// The first error of writing to standard output.
 static STDOUT_ERROR: OnceLock<io::Error> = OnceLock::new();
 
 /// Writes a line of data to standard output. An error is kept for [`stdout_error`], which decides the exit code.
@@ -22,7 +21,6 @@ pub(crate) fn print(line: &str) {
     keep_error(written);
 }
 
-/// Keeps the first error of writing to standard output.
 fn keep_error(written: io::Result<()>) {
     if let Err(error) = written {
         STDOUT_ERROR.set(error).ok();
@@ -57,11 +55,6 @@ pub(crate) fn print_value<T: Serialize>(value: &T, json: bool, describe: impl Fn
         return print_json(value);
     }
     describe(value).iter().for_each(|line| print(&sanitize(line)));
-}
-
-/// Makes a message bold if standard error is a terminal that wants colours.
-pub(crate) fn bold(text: &str) -> String {
-    coloured(&io::stderr(), "1", text)
 }
 
 /// Whether questions can be asked: standard input and standard error are terminals.

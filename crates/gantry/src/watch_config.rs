@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// How often the files are checked for changes.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Applies changes until `stop` fires. A file is read when it has not changed for one interval, so that no half-written

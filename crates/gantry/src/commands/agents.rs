@@ -133,7 +133,6 @@ async fn switch(client: &ApiClient, args: &Switch) -> anyhow::Result<Outcome> {
     Ok(Outcome::Success)
 }
 
-/// The active agent of a project.
 async fn active(client: &ApiClient, project: &str) -> anyhow::Result<Option<String>> {
     let projects: Vec<Project> = client.list("/api/v1/projects", &[]).await?;
     let known = projects.into_iter().find(|known| *known.name == *project);
@@ -141,7 +140,6 @@ async fn active(client: &ApiClient, project: &str) -> anyhow::Result<Option<Stri
     Ok(known.active.map(|active| active.to_string()))
 }
 
-/// What a switch came to, on one line.
 fn result(switched: &Switched) -> String {
     let (project, tools) = (&switched.project, plural(switched.tools, "tool"));
     let result = match (&switched.to, switched.changed) {

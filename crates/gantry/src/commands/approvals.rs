@@ -17,7 +17,6 @@ use gantry_server::model::{Approval, List};
 
 const PATH: &str = "/api/v1/approvals";
 
-/// The states of requests that wait: for an approval, and for their scheduled time.
 const WAITING: [State; 2] = [State::PendingApproval, State::ScheduledForExecution];
 
 pub(super) async fn run(
@@ -52,7 +51,6 @@ fn path(id: &(impl ToString + ?Sized)) -> String {
     format!("{PATH}/{}", encoded(&id.to_string()))
 }
 
-/// Reads one request.
 pub(super) async fn get(client: &ApiClient, id: impl ToString) -> anyhow::Result<Approval> {
     client.get(&path(&id), &[]).await
 }

@@ -3,8 +3,7 @@
 
 use crate::cli::{Call, WaitArgs};
 use crate::client::{ApiClient, CommandContext, SHUTDOWN_GRACE_PERIOD, Scope};
-use crate::commands::approvals::decide::print_still_running;
-use crate::commands::approvals::decide::{WaitResult, wait_for_call};
+use crate::commands::approvals::decide::{WaitResult, print_still_running, wait_for_call};
 use crate::commands::approvals::prompt::{self, Answer, LEAVE};
 use crate::commands::approvals::terminal::Input;
 use crate::commands::approvals::{self, format};
@@ -56,7 +55,6 @@ fn request(call: &Call) -> anyhow::Result<CallRequest> {
     })
 }
 
-/// Makes the call and prints its result.
 async fn execute(
     client: &ApiClient,
     call: &Call,
@@ -164,7 +162,6 @@ async fn ask(
     }
 }
 
-/// Leaves the call waiting and says how to continue.
 fn leave(client: &ApiClient, approval: &Approval, is_pending: bool) -> Option<Box<CallResult>> {
     let id = approval.id;
     term::eprint(&format!("It waits as {id}."));
@@ -182,7 +179,6 @@ fn print_how_to_continue(client: &ApiClient, approval: &Approval, is_pending: bo
     });
 }
 
-/// What makes a held call run.
 fn next_step_hint(client: &ApiClient, approval: &Approval, is_pending: bool) -> String {
     let id = approval.id;
     if is_pending && !format::may_local_user_approve(approval) {

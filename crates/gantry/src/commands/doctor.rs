@@ -22,7 +22,6 @@ enum Severity {
     Error,
 }
 
-/// The result of one check.
 #[derive(Serialize)]
 struct Check {
     #[serde(rename = "check")]
@@ -90,7 +89,6 @@ fn print_check(check: &Check) {
     term::print(&format!("{mark} {:14} {found}", check.subject));
 }
 
-/// Checks everything of all projects, or of one.
 async fn check_all(context: CommandContext, only: Option<&str>) -> Vec<Check> {
     let (file, config) = (context.loaded.file.as_ref(), &context.loaded.config);
     let file = file.map_or_else(|| "none, running on defaults".into(), |file| file.display().to_string());
@@ -180,7 +178,6 @@ async fn explain(context: CommandContext, what: &str, args: &Doctor) -> anyhow::
     context.with_client(Scope::Project(project), work).await
 }
 
-/// Checks every project, or one.
 async fn projects(client: &ApiClient, only: Option<&str>) -> anyhow::Result<Vec<Check>> {
     let projects: Vec<Project> = client.list("/api/v1/projects", &[]).await?;
     let names: Vec<&str> = projects.iter().map(|project| &*project.name).collect();
@@ -269,7 +266,6 @@ fn services(name: &str, project: &config::Project) -> Vec<Check> {
     enabled.into_iter().chain(disabled).map(|check| check.of(name)).collect()
 }
 
-/// The inline tools and APIs that are switched off.
 fn disabled(project: &config::Project) -> impl Iterator<Item = (&'static str, &str, DisabledReason)> {
     let tools = project.rest_tools.iter().map(|(id, tool)| ("rest tool", &**id, tool.off()));
     let apis = project.apis.iter().map(|(id, api)| ("openapi", &**id, api.off()));

@@ -59,7 +59,6 @@ async fn create(client: &ApiClient, args: CreateKey) -> anyhow::Result<Outcome> 
     Ok(Outcome::Success)
 }
 
-/// A name for a key that was given none.
 fn default_name(role: Role) -> String {
     let random = uuid::Uuid::new_v4().simple().to_string();
     format!("{role}-{}", random.chars().take(8).collect::<String>())

@@ -38,7 +38,6 @@ pub(super) async fn run(
     context.with_client(Scope::Project(project), work).await
 }
 
-/// The pins of a project.
 struct Lock<'a> {
     client: &'a ApiClient,
     project: &'a str,
@@ -154,7 +153,11 @@ impl Lock<'_> {
     /// Pins the present definitions after the user has seen the differences.
     async fn accept_seen(&self, what: Option<&str>, yes: bool) -> anyhow::Result<Outcome> {
         let target = match what {
-            Some(what) => AcceptTarget::parse(what, &self.servers().await?)?,
+            Some(what) => {
+                let servers = self.client.servers(Some(self.project)).await?;
+                let mcp = servers.into_iter().filter(|server| server.kind != "openapi");
+                AcceptTarget::parse(what, &mcp.map(|server| server.id.to_string()).collect())?
+            }
             None => AcceptTarget::default(),
         };
         let (server, tool) = (target.server.as_deref(), target.tool.as_deref());
@@ -177,13 +180,6 @@ impl Lock<'_> {
             term::print_json(&accepted);
         }
         Ok(Outcome::Success)
-    }
-
-    /// The ids of the project's MCP servers.
-    async fn servers(&self) -> anyhow::Result<BTreeSet<String>> {
-        let servers = self.client.servers(Some(self.project)).await?;
-        let mcp = servers.into_iter().filter(|server| server.kind != "openapi");
-        Ok(mcp.map(|server| server.id.to_string()).collect())
     }
 
     /// There is no difference: the definitions are as pinned, or the server cannot be used, or there is no such tool.
@@ -249,7 +245,6 @@ fn no_such_tool(server: &str, tool: &str, diffs: &[LockDiff], pinned: &[String])
     UsageError(format!("server {server} has no tool {tool:?}{hint}"))
 }
 
-/// Asks the user at the terminal.
 fn is_confirmed(count: usize) -> anyhow::Result<bool> {
     if !term::is_interactive() {
         let message = "there is no terminal to ask on; read the differences above and repeat it with --yes to accept them";

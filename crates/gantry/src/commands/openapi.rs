@@ -10,12 +10,6 @@ use crate::term;
 use report::{ImportReport, import, print_report, print_skipped};
 use serde_json::json;
 use spec_source::SpecSource;
-use std::time::Duration;
-use tokio::time::{Instant, timeout};
-
-/// When a slow import is first reported on standard error, and how often after that.
-const FIRST_PROGRESS: Duration = Duration::from_secs(1);
-const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);
 
 pub(super) async fn run(options: &GlobalOptions, action: &OpenapiAction) -> anyhow::Result<Outcome> {
     let OpenapiAction::Inspect(args) = action;
@@ -24,7 +18,7 @@ pub(super) async fn run(options: &GlobalOptions, action: &OpenapiAction) -> anyh
     let project = loaded.config.project(name);
     let project = project.ok_or_else(|| UsageError(format!("there is no project {name:?}")))?;
     let source = SpecSource::of(args, project)?;
-    let imported = match with_progress(&source.shown(), import(&source.options, project)).await {
+    let imported = match import(&source.options, project).await {
         Ok(imported) => imported,
         Err(reason) => {
             let reason = term::sanitize_lines(&reason);
@@ -46,21 +40,4 @@ pub(super) async fn run(options: &GlobalOptions, action: &OpenapiAction) -> anyh
         (false, false) => print_report(&source, &report),
     }
     Ok(Outcome::Success)
-}
-
-/// Waits for work, and reports on standard error that a slow one goes on.
-async fn with_progress<T>(document: &str, work: impl Future<Output = T>) -> T {
-    let started = Instant::now();
-    let mut work = std::pin::pin!(work);
-    let mut wait = FIRST_PROGRESS;
-    loop {
-        match timeout(wait, &mut work).await {
-            Ok(done) => return done,
-            Err(_) => {
-                let seconds = started.elapsed().as_secs();
-                term::eprint(&format!("Reading {} … {seconds} s", term::sanitize(document)));
-                wait = PROGRESS_INTERVAL;
-            }
-        }
-    }
 }

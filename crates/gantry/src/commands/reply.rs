@@ -59,7 +59,6 @@ impl CallResult {
         outcome
     }
 
-    /// Prints why the call failed or was not run.
     pub(super) fn print_error(&self) {
         let error = self.error.as_ref();
         let (code, message) = error.map_or(("", ""), |error| (error.code.as_str(), &*error.message));

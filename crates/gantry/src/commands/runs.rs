@@ -39,7 +39,6 @@ async fn list(client: &ApiClient, args: &Runs) -> anyhow::Result<Outcome> {
     Ok(Outcome::Success)
 }
 
-/// A run as a tree, in lines.
 fn describe(RunTree { run, turns, .. }: &RunTree) -> Vec<String> {
     let mut lines = vec![format!("{} by {} ({})", run.id, run.principal, run.door)];
     add_turns(&mut lines, turns, 0);

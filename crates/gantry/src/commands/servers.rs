@@ -77,7 +77,6 @@ fn last_error(server: &Server) -> Option<&str> {
     server.last_error.as_deref().filter(|_| server.health != HealthStatus::Green)
 }
 
-/// The path of a server, or of an action on it.
 fn path(server: &NamedServer, action: &str) -> String {
     let query = query_string(&[("project", Some(server.project.name()))]);
     format!("/api/v1/servers/{}{action}{query}", encoded(&server.id))
@@ -151,7 +150,6 @@ async fn add(context: &CommandContext, args: &AddServer) -> anyhow::Result<Outco
     Ok(Outcome::Success)
 }
 
-/// The entry as the configuration would have it.
 fn entry(server: &AddServer) -> Result<Map<String, Value>, UsageError> {
     let mut entry = Map::new();
     if let Some(kind) = &server.kind {

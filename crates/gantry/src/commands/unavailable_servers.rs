@@ -6,7 +6,6 @@ use crate::term;
 use gantry_core::names::sanitised;
 use gantry_server::model::{HealthStatus, Server};
 
-/// A server that cannot be used now.
 pub(super) struct UnavailableServer {
     server: Server,
     /// Why not, as the end of a sentence: `is down`.
@@ -14,7 +13,6 @@ pub(super) struct UnavailableServer {
 }
 
 impl UnavailableServer {
-    /// Every server of a project that cannot be used now.
     pub(super) async fn list(client: &ApiClient, project: &str) -> anyhow::Result<Vec<Self>> {
         let servers = client.servers(Some(project)).await?;
         let unavailable = |server: Server| {

@@ -153,7 +153,6 @@ impl<'a> Reader<'a> {
         Fault::Placed
     }
 
-    /// Reports two spellings of one key.
     fn report_synonyms(&self, key: &str, last: usize) -> Fault {
         if let Some(entry) = self.node.value.entries().get(last) {
             let message = format!("{} has {key:?} in two spellings; keep one", self.path);
@@ -177,7 +176,6 @@ impl<'de> IntoDeserializer<'de, Fault> for Reader<'_> {
     }
 }
 
-/// Visits a whole number.
 macro_rules! whole_numbers {
     ($($method:ident)+) => {
         $(fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {

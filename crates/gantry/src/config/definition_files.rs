@@ -13,7 +13,7 @@ use super::dotenv::Variables;
 use super::error::{Location, Problem};
 use super::find::read;
 use super::key_path::KeyPath;
-use super::resolve::{NameKind, Resolver, is_own_name};
+use super::resolve::{Resolver, is_own_name};
 use super::schema::{Agent, CatalogueEntry, Project};
 use super::suggest;
 use gantry_core::options::{Name, ServerId, Title};
@@ -88,7 +88,6 @@ pub(super) fn read_all(
     links
 }
 
-/// What a file defines.
 enum Defined {
     Agent(AgentOptions),
     Tool(CatalogueEntry),
@@ -105,11 +104,11 @@ fn add(
 ) {
     let written = find(&document.root, "name").filter(|_| file.kind == FileKind::AgentMarkdown);
     let at = Location { file: file.shown.clone(), line: written.map_or(1, |entry| entry.place.line) };
-    let (kind, section) = match defined {
-        Defined::Agent(_) => (NameKind::Agent, AGENTS.folder),
-        Defined::Tool(_) => (NameKind::Provider, TOOLS.folder),
+    let section = match defined {
+        Defined::Agent(_) => AGENTS.folder,
+        Defined::Tool(_) => TOOLS.folder,
     };
-    if !resolver.claim(kind, &project.places.name, section, &name, &at) {
+    if !resolver.claim(&project.places.name, section, &name, &at) {
         return;
     }
     resolver.documents.define(&project.places.name, section, &name, document);
@@ -136,7 +135,7 @@ fn define(
     context.verbatim_key = Some("prompt").filter(|_| *kind == FileKind::AgentJson);
     let text = read(path, shown).map_err(|problem| findings.problems.push(problem)).ok()?;
     let page = if *kind == FileKind::AgentMarkdown {
-        front_matter::read(&text, &|id| resolver.names.has_provider(project, id), &context)
+        front_matter::read(&text, &|id| resolver.has_provider(project, id), &context)
     } else {
         Format::Json.parse(&text).map(|root| Some((root, None)))
     };

@@ -26,12 +26,10 @@ pub(super) const TOO_DEEP: &str = "nested too deeply; at most 64 levels are read
 /// Longest part of a value that a message quotes.
 const MAX_QUOTED_CHARS: usize = 60;
 
-/// The entry of a map under this key.
 pub(super) fn find<'n>(node: &'n Node, key: &str) -> Option<&'n Entry> {
     node.value.entries().iter().find(|entry| entry.key == key)
 }
 
-/// The formats a configuration can be written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Format {
     Yaml,
@@ -85,7 +83,6 @@ pub(super) fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// A file that was read.
 #[derive(Debug, Clone)]
 pub(super) struct Document {
     /// As messages name it.
@@ -114,13 +111,6 @@ impl Document {
         let line = levels.next().map_or(self.root.place.line, |(_, line)| line);
         Location { file: self.file.clone(), line }
     }
-
-    /// Removes the keys that are twice in one group, and returns their lines and what is wrong.
-    pub(super) fn remove_duplicates(&mut self) -> Vec<(usize, String)> {
-        let mut found = Vec::new();
-        remove_duplicates(&mut self.root, &KeyPath::Root(""), &mut found);
-        found
-    }
 }
 
 /// A key without a value stands on its own line.
@@ -139,26 +129,24 @@ fn settle_lines(node: &mut Node) {
     }
 }
 
-fn remove_duplicates(node: &mut Node, path: &KeyPath<'_>, found: &mut Vec<(usize, String)>) {
+/// Removes the keys that are twice in one group, and reports them with their lines.
+pub(super) fn remove_duplicates(node: &mut Node, path: &KeyPath<'_>, report: &dyn Fn(usize, String)) {
     match &mut node.value {
         Value::List(items) => {
             for (n, item) in items.iter_mut().enumerate() {
-                remove_duplicates(item, &path.item(n), found);
+                remove_duplicates(item, &path.item(n), report);
             }
         }
         Value::Map(entries) => {
             let mut lines = HashMap::new();
             entries.retain_mut(|entry| {
-                remove_duplicates(&mut entry.node, &path.key(&entry.key), found);
+                remove_duplicates(&mut entry.node, &path.key(&entry.key), report);
                 let Some(first) = lines.get(&entry.key) else {
                     lines.insert(entry.key.clone(), entry.place.line);
                     return true;
                 };
                 let (key, within) = (quoted(&entry.key), path.within());
-                found.push((
-                    entry.place.line,
-                    format!("key {key}{within} is already on line {first}; keep one"),
-                ));
+                report(entry.place.line, format!("key {key}{within} is already on line {first}; keep one"));
                 false
             });
         }

@@ -31,13 +31,11 @@ impl Documents {
         &self.main
     }
 
-    /// Adds a file that defines an agent or a tool.
     pub(super) fn define(&mut self, project: &str, section: &str, name: &str, document: Document) {
         let key = (project.to_owned(), section.to_owned(), name.to_owned());
         self.definitions.insert(key, Arc::new(document));
     }
 
-    /// The files that define agents and tools of a project.
     pub(super) fn definitions(&self, project: &str) -> impl Iterator<Item = (&str, &str, &Document)> {
         let of_project = self.definitions.iter().filter(move |((of, ..), _)| of == project);
         of_project.map(|((_, section, name), document)| (section.as_str(), name.as_str(), &**document))
@@ -72,7 +70,6 @@ impl Documents {
         Location { line: group.map_or(at.line, |entry| entry.place.line), ..at }
     }
 
-    /// Whether there is a value at these keys of a project.
     pub(super) fn has(&self, project: &str, keys: &[&str]) -> bool {
         self.value(project, keys).is_some()
     }
@@ -88,7 +85,6 @@ impl Documents {
     }
 }
 
-/// The path of a section of a project.
 pub(super) fn section_path(project: &str, section: &str) -> String {
     if project == MAIN_PROJECT { section.to_owned() } else { format!("projects.{project}.{section}") }
 }

@@ -7,11 +7,9 @@ use super::expand::is_name;
 
 /// The environment of a process. A trait, so that loading is a function of its arguments under test.
 pub trait Env {
-    /// The value of a variable, or `None` when it is not set.
     fn var(&self, name: &str) -> Option<OsString>;
 }
 
-/// The environment of this process.
 #[derive(Debug, Clone, Copy)]
 pub struct ProcessEnv;
 
@@ -21,7 +19,6 @@ impl Env for ProcessEnv {
     }
 }
 
-/// A fixed set of variables.
 #[derive(Debug, Clone, Default)]
 pub struct FixedEnv(HashMap<String, OsString>);
 

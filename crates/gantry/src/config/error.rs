@@ -11,7 +11,6 @@ const MAX_PROBLEMS: usize = 100;
 /// Warnings of one load that are said; the rest are only counted. A folder of other people's files may hold many.
 const MAX_WARNINGS: usize = 100;
 
-/// A place in a configuration file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Location {
     /// The file as its user named it.
@@ -36,13 +35,11 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// A problem at a line.
     pub fn at(location: &Location, message: impl Into<String>) -> Self {
         let Location { file, line } = location.clone();
         Self { file: Some(file), line: Some(line), column: None, message: message.into() }
     }
 
-    /// A problem with a file as a whole.
     pub fn in_file(file: &Path, message: impl Into<String>) -> Self {
         Self { file: Some(file.into()), line: None, column: None, message: message.into() }
     }
@@ -88,9 +85,6 @@ pub struct Error {
 
 impl Error {
     /// All problems as one error, unless there are none.
-    ///
-    /// # Errors
-    /// There are some.
     pub fn all(problems: impl IntoIterator<Item = Problem>) -> Result<(), Self> {
         let mut all = Self::default();
         problems.into_iter().for_each(|problem| all.push(problem));

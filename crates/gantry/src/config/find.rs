@@ -26,9 +26,7 @@ pub(super) const DATA: &str = ".gantry";
 pub struct Source {
     /// The working folder.
     pub folder: PathBuf,
-    /// `--config`.
     pub config: Option<PathBuf>,
-    /// `--data`.
     pub data: Option<PathBuf>,
 }
 
@@ -39,7 +37,6 @@ impl Source {
     }
 }
 
-/// A configuration file that was found.
 #[derive(Debug)]
 pub(super) struct Found {
     /// As the user named it; messages use this one.
@@ -118,22 +115,16 @@ pub(super) fn absolute(folder: &Path, path: impl AsRef<Path>) -> PathBuf {
 
 /// The text of a file, without its byte order mark. `name` is for messages.
 pub(super) fn read(path: &Path, name: &Path) -> Result<String, Problem> {
-    let bytes =
-        read_bounded(path).map_err(|error| Problem::in_file(name, format!("cannot be read: {error}")))?;
+    let mut bytes = Vec::new();
+    let limit = u64::try_from(MAX_FILE_BYTES).unwrap_or(u64::MAX).saturating_add(1);
+    let done = File::open(path).and_then(|file| file.take(limit).read_to_end(&mut bytes));
+    done.map_err(|error| Problem::in_file(name, format!("cannot be read: {error}")))?;
     if bytes.len() > MAX_FILE_BYTES {
         return Err(Problem::in_file(name, "the file is larger than 1 MiB, which no configuration needs"));
     }
     decode(bytes, name)
 }
 
-fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let limit = u64::try_from(MAX_FILE_BYTES).unwrap_or(u64::MAX).saturating_add(1);
-    File::open(path)?.take(limit).read_to_end(&mut bytes)?;
-    Ok(bytes)
-}
-
-/// Bytes as text.
 pub(super) fn decode(bytes: Vec<u8>, name: &Path) -> Result<String, Problem> {
     let text = String::from_utf8(bytes).map_err(|error| {
         let (good, _) = error.as_bytes().split_at(error.utf8_error().valid_up_to());

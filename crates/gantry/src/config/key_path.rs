@@ -14,7 +14,6 @@ pub(super) enum KeyPath<'a> {
 }
 
 impl<'a> KeyPath<'a> {
-    /// The top of the configuration.
     pub(super) const CONFIGURATION: Self = Self::Root("the configuration");
 
     pub(super) fn key(&'a self, key: &'a str) -> Self {

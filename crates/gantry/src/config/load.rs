@@ -16,12 +16,9 @@ use std::sync::Arc;
 
 /// Variables that are read before a `.env` can be, so one in there has no effect.
 const PROCESS_ONLY: [&str; 2] = ["GANTRY_CONFIG", "GANTRY_DATA"];
-/// The files that pin the definitions of tools begin and end like this, with the name of the project between.
-const LOCK: (&str, &str) = ("gantry", "lock");
 /// The folder for projects, beside the configuration and in the data folder.
 const PROJECTS: &str = "projects";
 
-/// A configuration and where it came from.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Loaded {
     /// What applies.
@@ -177,13 +174,11 @@ fn read_file<'a>(
 }
 
 impl Project {
-    /// Fills in where the project stands.
     fn stand(&mut self, name: &str, base: &Base, shown: &Path) {
         let is_main = name == MAIN_PROJECT;
         let below =
             |folder: &Path| if is_main { folder.to_owned() } else { folder.join(PROJECTS).join(name) };
-        let (begin, end) = LOCK;
-        let lock = if is_main { format!("{begin}.{end}") } else { format!("{begin}.{name}.{end}") };
+        let lock = if is_main { "gantry.lock".to_owned() } else { format!("gantry.{name}.lock") };
         self.workspace = absolute(&base.folder, &self.workspace);
         self.places = Places {
             name: name.to_owned(),

@@ -3,14 +3,12 @@
 
 mod catalogue;
 mod entries;
-mod names;
-
-pub(super) use names::{NameKind, NameRegistry};
 
 use super::de::Findings;
-use super::document::{Document, Entry, Node, Value, find};
+use super::definition_files::AGENTS;
+use super::document::{Document, Entry, Node, Value, find, quoted};
 use super::documents::Documents;
-use super::error::{Error, Location, Problem};
+use super::error::{Location, Problem};
 use super::find::absolute;
 use super::schema::{Config, ConfigFile, MAIN_PROJECT, Project};
 use gantry_core::names::{is_reserved_namespace, sanitised};
@@ -38,7 +36,8 @@ pub(super) struct Resolver<'a> {
     /// Whether a definition file that cannot be used is left out.
     pub(super) is_lenient: bool,
     pub(super) queues: BTreeSet<String>,
-    pub(super) names: NameRegistry,
+    /// The names that are taken: whether by an agent, in which project, the name; and the place and section of each.
+    names: BTreeMap<(bool, String, String), (Location, String)>,
     pub(super) documents: Documents,
     pub(super) findings: Findings,
 }
@@ -51,7 +50,7 @@ impl<'a> Resolver<'a> {
             base,
             is_lenient: false,
             queues: queues.map(|queue| queue.key.clone()).collect(),
-            names: NameRegistry::default(),
+            names: BTreeMap::new(),
             documents: Documents::new(main),
             findings,
         }
@@ -130,7 +129,6 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// Reports a queue that does not exist.
     fn check_queue(&mut self, project: &str, keys: &[&str], queue: &str) {
         if self.queues.contains(queue) {
             return;
@@ -162,33 +160,44 @@ impl<'a> Resolver<'a> {
         let project = options.places.name.as_str();
         for agent in options.agents.keys() {
             let at = self.documents.locate(project, &["agents", agent]).0;
-            self.claim(NameKind::Agent, project, "agents", agent, &at);
+            self.claim(project, AGENTS.folder, agent, &at);
         }
         let servers = options.mcp_servers.keys().map(|id| ("mcpServers", id));
         for (section, id) in servers.chain(options.tools.entries.keys().map(|id| ("tools", id))) {
             let at = self.documents.key_location(project, &[section, id]);
             if is_own_name(id) {
-                let (id, section) =
-                    (super::document::quoted(id), super::documents::section_path(project, section));
+                let (id, section) = (quoted(id), super::documents::section_path(project, section));
                 let message = format!("{id} in {section} is a name of Gantry's own; choose another");
                 self.findings.problems.push(Problem::at(&at, message));
             }
-            self.claim(NameKind::Provider, project, section, id, &at);
+            self.claim(project, section, id, &at);
         }
     }
 
-    /// Takes a name and says whether it was free; reports what has it.
-    pub(super) fn claim(
-        &mut self,
-        kind: NameKind,
-        project: &str,
-        section: &str,
-        name: &str,
-        at: &Location,
-    ) -> bool {
-        let claimed = self.names.claim(kind, project, section, name, at);
-        let problems = claimed.map_or_else(|message| Problem::at(at, message).into(), |()| Error::default());
-        self.accept(Findings { problems, warnings: Vec::new() })
+    /// Takes a name and says whether it was free; reports what has it. Agents and providers are defined once in a project,
+    /// in any of its files; two in one group are reported as a duplicate key.
+    pub(super) fn claim(&mut self, project: &str, section: &str, name: &str, at: &Location) -> bool {
+        let is_agent = section == AGENTS.folder;
+        let key = (is_agent, project.to_owned(), name.to_owned());
+        let Some((first, taken_in)) = self.names.get(&key) else {
+            self.names.insert(key, (at.clone(), section.to_owned()));
+            return true;
+        };
+        if first.file == at.file && taken_in == section {
+            return true;
+        }
+        let name = quoted(name);
+        let message = match is_agent {
+            true => format!("the agent {name} is already at {first}; keep one"),
+            false => format!("the id {name} is already taken at {first}, in {taken_in}; choose another"),
+        };
+        self.accept(Findings { problems: Problem::at(at, message).into(), warnings: Vec::new() })
+    }
+
+    /// Whether the project has a provider under this id, or under one that becomes this namespace.
+    pub(super) fn has_provider(&self, project: &str, id: &str) -> bool {
+        let mut names = self.names.keys().filter(|(is_agent, of, _)| !is_agent && of == project);
+        names.any(|(_, _, known)| known == id || sanitised(known) == id)
     }
 
     /// Reports what is wrong at these keys. The message follows the path; it begins with a colon or a verb.

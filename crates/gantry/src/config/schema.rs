@@ -54,14 +54,18 @@ impl Config {
         main.into_iter().chain(others).map(|(name, project)| (name.as_str(), project))
     }
 
-    /// The same, to be changed, in any order.
-    pub(crate) fn all_mut(&mut self) -> impl Iterator<Item = (&str, &mut Project)> {
-        self.projects.iter_mut().map(|(name, project)| (name.as_str(), project))
-    }
-
-    /// The project of this name.
     pub fn project(&self, name: &str) -> Option<&Project> {
         self.projects.get(name)
+    }
+
+    /// Removes the MCP servers of these projects and switches their REST services off, for commands that need neither.
+    /// Agents name the services, so they stay.
+    pub(crate) fn disable_external_providers(&mut self, of: impl Fn(&str) -> bool) {
+        for (_, project) in self.projects.iter_mut().filter(|(name, _)| of(name)) {
+            project.mcp_servers.clear();
+            project.rest_tools.values_mut().for_each(|tool| tool.run.enabled = false);
+            project.apis.values_mut().for_each(|api| api.tools.enabled = false);
+        }
     }
 }
 
@@ -174,16 +178,6 @@ pub struct Project {
 
 fn here() -> PathBuf {
     ".".into()
-}
-
-impl Project {
-    /// Removes MCP servers and switches REST services off, for commands that need neither. Agents name the services, so
-    /// they stay.
-    pub(crate) fn disable_external_providers(&mut self) {
-        self.mcp_servers.clear();
-        self.rest_tools.values_mut().for_each(|tool| tool.run.enabled = false);
-        self.apis.values_mut().for_each(|api| api.tools.enabled = false);
-    }
 }
 
 /// Where a project stands, all absolute.

@@ -35,7 +35,6 @@ impl Shapes {
         self.0.get(of)?.get("properties")?.get(key)
     }
 
-    /// What a key means.
     pub(super) fn description(&self, of: &str, key: &str) -> Option<String> {
         let text = self.property(of, key)?.get("description")?.as_str()?;
         Some(text.split_whitespace().collect::<Vec<_>>().join(" "))
@@ -48,12 +47,10 @@ impl Shapes {
             .map(|(key, _)| key.as_str())
     }
 
-    /// Whether a key has no effect.
     pub(super) fn is_ignored(&self, of: &str, key: &str) -> bool {
         self.property(of, key).is_some_and(|property| property.get("deprecated").is_some())
     }
 
-    /// The keys that a struct needs.
     pub(super) fn required(&self, name: &str) -> impl Iterator<Item = &str> {
         let required = self.0.get(name).and_then(|of| of.get("required")?.as_array());
         required.into_iter().flatten().filter_map(Value::as_str)
@@ -129,7 +126,6 @@ pub(super) fn resolved<'a>(schema: &'a Value, root: &'a Value) -> &'a Value {
     name.and_then(|name| root.get("$defs")?.get(name)).unwrap_or(schema)
 }
 
-/// The properties of a schema.
 pub(super) fn properties(schema: &Value) -> Option<&Map<String, Value>> {
     schema.get("properties")?.as_object()
 }

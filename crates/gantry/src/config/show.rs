@@ -17,7 +17,6 @@ const MASKED: &str = "[secret]";
 /// A value that applies.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Setting {
-    /// The path of its key.
     pub path: String,
     /// Its value, without secrets.
     pub value: Schema,

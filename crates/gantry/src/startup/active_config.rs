@@ -27,7 +27,7 @@ struct State {
 }
 
 impl ActiveConfig {
-    pub(super) fn new(source: Source, loaded: Loaded, extra: Extra) -> Self {
+    pub(crate) fn new(source: Source, loaded: Loaded, extra: Extra) -> Self {
         let ledger = loaded.config.store.clone();
         Self { source, extra, ledger, state: Mutex::new(State { current: Arc::new(loaded), read: None }) }
     }
@@ -36,12 +36,10 @@ impl ActiveConfig {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What applies.
     pub(crate) fn current(&self) -> Arc<Loaded> {
         Arc::clone(&self.state().current)
     }
 
-    /// For the process as a whole.
     pub(super) fn process(loaded: &Loaded) -> ProcessOptions {
         let limits =
             loaded.config.project(MAIN_PROJECT).map(|project| project.limits.clone()).unwrap_or_default();
@@ -49,8 +47,8 @@ impl ActiveConfig {
         ProcessOptions { queues: loaded.config.queues.clone(), max_calls }
     }
 
-    /// The plans of all projects, or of those that are other than `before`.
-    pub(super) fn plans(
+    /// The plans of all projects, or of those that are other than `before`. Starts nothing.
+    pub(crate) fn plans(
         &self,
         loaded: &Loaded,
         before: Option<&Loaded>,

@@ -18,9 +18,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Checks what only the providers and the policies can say: conditions, examples of rules, templates of requests.
-///
-/// # Errors
-/// Every problem, at its line.
+/// The error has every problem, at its line.
 pub(crate) fn validate(loaded: &Loaded) -> Result<(), Error> {
     let mut problems = Vec::new();
     for (name, project) in loaded.config.all() {

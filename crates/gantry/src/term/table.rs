@@ -22,7 +22,6 @@ fn with_coloured_dot(line: String) -> String {
     format!("{}{rest}", coloured(&io::stdout(), code, "●"))
 }
 
-/// A column of a table of values.
 pub(crate) struct Column<T> {
     title: &'static str,
     cell: fn(&T) -> String,

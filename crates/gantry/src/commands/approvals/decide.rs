@@ -71,7 +71,6 @@ pub(super) async fn cancel(client: &ApiClient, id: &str) -> anyhow::Result<Outco
     print_result(client, Ok(response.into_result()?))
 }
 
-/// Waits until an approved call has ended, and prints its result.
 async fn wait(client: &ApiClient, approval: &Approval) -> anyhow::Result<Outcome> {
     if approval.state == State::ScheduledForExecution && !client.is_remote() {
         term::eprint("No Gantry runs on this data folder. The call runs if gantry serve runs at that time.");
@@ -106,7 +105,6 @@ async fn wait(client: &ApiClient, approval: &Approval) -> anyhow::Result<Outcome
     Ok(result.print(false))
 }
 
-/// Says what becomes of a call that the user no longer waits for.
 pub(in crate::commands) fn print_still_running(client: &ApiClient, id: ApprovalId) {
     let still = if client.is_remote() { "It goes on in the running Gantry" } else { "It is cut off" };
     term::eprint(&format!("{still}; gantry approvals show {id} shows its state."));
@@ -126,13 +124,11 @@ fn print_result(client: &ApiClient, decided: Result<Approval, ApiResponse>) -> a
     }
 }
 
-/// Prints a request that was just decided.
 fn print_decided(client: &ApiClient, approval: &Approval) -> Outcome {
     term::print_value(approval, client.json, |approval| vec![summary(approval)]);
     Outcome::Success
 }
 
-/// Prints why a decision was not accepted.
 pub(super) fn print_refused(response: &ApiResponse) -> anyhow::Result<()> {
     term::eprint(&format!("error: {}", term::sanitize(&response.error_message()?)));
     Ok(())
@@ -160,10 +156,8 @@ pub(super) const POLL_SECONDS: u64 = 2;
 /// The pause between two requests, in case the server answers at once.
 pub(super) const POLL_PAUSE: Duration = Duration::from_millis(250);
 
-/// Why waiting ended.
 pub(in crate::commands) enum WaitResult {
     Over(Box<CallResult>),
-    /// The call needs an approval again.
     NeedsApproval,
     /// The user pressed Ctrl-C, or the caller's limit was reached.
     Stopped,

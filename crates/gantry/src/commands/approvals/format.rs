@@ -61,12 +61,10 @@ fn seconds_until(time: Timestamp) -> i64 {
     time.0.saturating_sub(now_us()).div_euclid(1_000_000)
 }
 
-/// How long ago a time is.
 pub(super) fn ago(time: Timestamp) -> String {
     duration(seconds_until(time).min(0).unsigned_abs())
 }
 
-/// How far ahead a time is.
 pub(super) fn ahead(time: Timestamp) -> String {
     match seconds_until(time) {
         seconds @ 1.. => format!("in {}", duration(seconds.unsigned_abs())),
@@ -74,7 +72,6 @@ pub(super) fn ahead(time: Timestamp) -> String {
     }
 }
 
-/// A time as UTC to the second.
 pub(super) fn utc(time: Timestamp) -> String {
     format!("{} UTC", term::timestamp(time))
 }
@@ -102,7 +99,6 @@ pub(in crate::commands) fn approvers(lists: &[Vec<Arc<str>>]) -> Approvers<'_> {
     Approvers::by(lists.iter().map(|names| names.iter().map(|name| &**name)))
 }
 
-/// Whether an approval by the local user counts.
 pub(in crate::commands) fn may_local_user_approve(approval: &Approval) -> bool {
     approvers(&approval.approvers).includes(LOCAL_USER)
 }

@@ -22,7 +22,6 @@ const COLUMNS: &[Column<Approval>] = &[
     Column::new("WHY", |approval| approval.reason.to_string()),
 ];
 
-/// How many grants are listed.
 const GRANT_LIMIT: &str = "1000";
 
 const GRANT_COLUMNS: &[Column<Grant>] = &[

@@ -16,17 +16,13 @@ use serde_json::value::RawValue;
 const SHOWN_LINES: usize = 40;
 const SHOWN_CHARACTERS: usize = 2000;
 
-/// How a prompt ended.
 pub(in crate::commands) enum Answer {
-    /// The user decided.
     Decided(Box<Approval>),
     /// The request was decided elsewhere or has expired.
     Over(Box<Approval>),
     /// The user decided, too late or without the right to; that was printed.
     Refused(StatusCode),
-    /// The user skipped the request.
     Skipped,
-    /// The user pressed Ctrl-C.
     Interrupted,
 }
 
@@ -154,7 +150,6 @@ async fn read_line(
     Ok(Err(ended))
 }
 
-/// Returns when a request needs no decision any more.
 async fn until_over(client: &ApiClient, approval: &Approval) -> anyhow::Result<Approval> {
     let (path, wait) = (super::path(&approval.id), POLL_SECONDS.to_string());
     loop {
@@ -177,7 +172,8 @@ async fn edit(approval: &Approval, edited: Option<&RawValue>) -> anyhow::Result<
 /// Shows a request with its arguments, whole or cut. Returns whether they are cut.
 fn show(approval: &Approval, edited: Option<&RawValue>, whole: bool) -> bool {
     term::eprint("");
-    term::eprint(&term::bold(&format!("{} needs an approval", term::sanitize(&approval.tool))));
+    let title = format!("{} needs an approval", term::sanitize(&approval.tool));
+    term::eprint(&term::coloured(&std::io::stderr(), "1", &title));
     let size = match edited {
         None => format!("{} bytes", approval.arguments_bytes),
         Some(_) => "edited".to_owned(),
@@ -197,7 +193,6 @@ fn show(approval: &Approval, edited: Option<&RawValue>, whole: bool) -> bool {
     is_cut
 }
 
-/// The part of long arguments that is shown unless the user asks for more.
 fn shortened(arguments: &str) -> String {
     term::truncate_lines(arguments, SHOWN_LINES, SHOWN_CHARACTERS)
 }

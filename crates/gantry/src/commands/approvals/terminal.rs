@@ -6,7 +6,6 @@ use std::io::{self, Write as _};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinHandle;
 
-/// The editor where neither VISUAL nor EDITOR is set.
 const DEFAULT_EDITOR: &str = "vi";
 
 /// The input of a terminal. Reads one line at a time and only when asked to, so that an editor can use the terminal in
@@ -18,12 +17,10 @@ pub(in crate::commands) struct Input {
     interrupts: Signal,
 }
 
-/// What the user typed.
 pub(super) enum Typed {
     Line(String),
     /// The end of the input (Ctrl-D).
     End,
-    /// Ctrl-C.
     Interrupt,
 }
 
@@ -67,7 +64,6 @@ fn read_line() -> io::Result<Option<String>> {
     Ok((io::stdin().read_line(&mut line)? > 0).then(|| line.trim().to_owned()))
 }
 
-/// Opens the text in the user's editor and returns it as the user saved it.
 pub(super) async fn edit(text: String) -> anyhow::Result<String> {
     tokio::task::spawn_blocking(move || edit_blocking(&text)).await?
 }

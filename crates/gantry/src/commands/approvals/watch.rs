@@ -12,7 +12,6 @@ use gantry_server::model::Approval;
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
-/// How often the requests are read again.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// How many requests of each state are watched.
@@ -30,7 +29,6 @@ struct Watch<'a> {
     project: Option<&'a str>,
     /// The last printed state of each request that is not over.
     states: HashMap<ApprovalId, State>,
-    /// The requests that the user has not been asked about.
     unasked: VecDeque<ApprovalId>,
     input: Input,
 }
@@ -73,7 +71,6 @@ impl Watch<'_> {
         Ok(())
     }
 
-    /// Prints the state of a request if it is new.
     fn note(&mut self, approval: &Approval) {
         let before = self.states.insert(approval.id, approval.state);
         if approval.state.is_over() {
@@ -113,7 +110,6 @@ impl Watch<'_> {
     }
 }
 
-/// The state of a request on one line.
 fn line(approval: &Approval) -> String {
     let is_pending = approval.state == State::PendingApproval;
     let text = if is_pending {

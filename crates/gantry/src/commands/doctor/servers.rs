@@ -47,7 +47,6 @@ struct Report<'a> {
     advice: Vec<String>,
 }
 
-/// Prints everything about one server.
 pub(super) fn explain(client: &ApiClient, server: &Server) -> Severity {
     let severity = severity(server);
     let advice = warnings(server).into_iter().chain(next_step(server, client.is_remote())).collect();
@@ -94,7 +93,6 @@ fn summary_line(server: &Server) -> String {
     }
 }
 
-/// What the server offers.
 fn capabilities(server: &Server) -> String {
     let mut has = plural(server.tools, "tool");
     for (count, what) in [(server.resources, "resource"), (server.prompts, "prompt")] {

@@ -17,7 +17,6 @@ const LINES: usize = 200;
 /// Added where something is cut: before a user accepts a definition, the user must be able to read all of it.
 const SHOW_ALL: &str = "gantry lock diff --json shows all";
 
-/// The columns of what was pinned.
 pub(super) const COLUMNS: [Column<LockDiff>; 3] = [
     Column::new("SERVER", |diff| diff.server.to_string()),
     Column::new("TOOL", |diff| visible(tool(diff))),

@@ -48,7 +48,6 @@ async fn send(mut writer: SocketWriter, answers: mpsc::Sender<String>) -> anyhow
     Ok(writer.send(String::new()).await?)
 }
 
-/// Receives frames until the server closes the connection.
 async fn receive(mut reader: SocketReader, answers: mpsc::Sender<String>) -> anyhow::Result<()> {
     while let Some(text) = reader.next().await.context("the Gantry server is gone; start the client again")? {
         if answers.send(text).await.is_err() {

@@ -11,42 +11,30 @@ use gantry_core::tool::{Effect, Origin, Settings, Tool, ToolSpec};
 use gantry_core::toolset::{Candidate, Pool};
 use gantry_core::truncate::tokens;
 use gantry_rest::openapi::{KeyPlace, Scheme, SkippedOperation};
-use gantry_rest::{ApiOptions, ImportedApi, RestClient, SpecPlace, api_origin};
+use gantry_rest::{ApiOptions, ImportedApi, RestClient, api_origin};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Instant;
 
 /// An imported document, and its tools as a pool has them.
 pub(super) struct Imported {
     api: ImportedApi,
     /// Each with the reason why it could not be called, if any.
     tools: Vec<(Arc<Tool>, Option<String>)>,
-    stats: Stats,
 }
 
-/// Reads a document and imports it as its provider would.
-///
-/// # Errors
-/// Says which document cannot be used, and why.
+/// Reads a document and imports it as its provider would. The error says which document cannot be used, and why.
 pub(super) async fn import(options: &ApiOptions, project: &Project) -> Result<Imported, String> {
-    let started = Instant::now();
     let inline = project.rest_tools.iter().filter(|(_, tool)| tool.off().is_none());
     let import_options = options.import_options(inline.map(|(name, _)| &**name));
     let client = RestClient::new(project.web.allow_private.clone());
     let api = ImportedApi::read(Arc::new(options.clone()), import_options, &client).await?;
-    let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-    let bytes = match &options.spec {
-        SpecPlace::File(file) => file.metadata().ok().map(|metadata| metadata.len()),
-        SpecPlace::Url(_) => None,
-    };
-    let (origin, stats) = (api_origin(&options.id), Stats { elapsed_ms, bytes });
+    let origin = api_origin(&options.id);
     // A large document keeps a thread busy for a while.
-    let work = tokio::task::spawn_blocking(move || Imported { tools: pooled(&origin, &api), api, stats });
+    let work = tokio::task::spawn_blocking(move || Imported { tools: pooled(&origin, &api), api });
     work.await.map_err(|crash| format!("importing it failed: {crash}"))
 }
 
-/// The tools of an API under the names that a pool gives them.
 fn pooled(origin: &Origin, api: &ImportedApi) -> Vec<(Arc<Tool>, Option<String>)> {
     let candidate = |spec: &ToolSpec| Candidate {
         origin: origin.clone(),
@@ -63,7 +51,6 @@ fn pooled(origin: &Origin, api: &ImportedApi) -> Vec<(Arc<Tool>, Option<String>)
     pool.tools().iter().map(|tool| (Arc::clone(tool), fault(tool))).collect()
 }
 
-/// What a document gives.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ImportReport<'a> {
@@ -77,7 +64,6 @@ pub(super) struct ImportReport<'a> {
     schemes: BTreeMap<&'a str, SchemeReport<'a>>,
     pub(super) counts: Counts,
     tokens: Tokens,
-    stats: Stats,
     tools: Vec<ToolPreview<'a>>,
     pub(super) skipped: &'a [SkippedOperation],
     warnings: Vec<String>,
@@ -107,14 +93,6 @@ struct Tokens {
     listing: u64,
 }
 
-#[derive(Clone, Copy, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Stats {
-    elapsed_ms: u64,
-    /// The size of the document, if it is a file.
-    bytes: Option<u64>,
-}
-
 /// An operation as the tool that clients would see.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -135,7 +113,7 @@ struct ToolPreview<'a> {
 
 impl<'a> ImportReport<'a> {
     pub(super) fn of(source: &'a SpecSource, imported: &'a Imported) -> Self {
-        let Imported { api, tools, stats } = imported;
+        let Imported { api, tools } = imported;
         let import = &api.import;
         let faults = tools.iter().filter_map(|(tool, fault)| Some((tool, fault.as_ref()?)));
         let faults = faults.map(|(tool, reason)| format!("{} cannot be called: {reason}", tool.name));
@@ -157,7 +135,6 @@ impl<'a> ImportReport<'a> {
                 skipped: import.total.saturating_sub(tools.len() + import.filtered),
             },
             tokens: Tokens { listing: tools.iter().map(|tool| tool.tokens).sum() },
-            stats: *stats,
             tools,
             skipped: &import.skipped,
             warnings: import.warnings.iter().cloned().chain(faults).collect(),
@@ -245,8 +222,7 @@ fn by_reason(skipped: &[SkippedOperation]) -> Vec<(&str, Vec<&SkippedOperation>)
 
 fn summary(source: &SpecSource, report: &ImportReport<'_>) -> Vec<String> {
     let title = if report.title.is_empty() { "An API without a title" } else { report.title };
-    let bytes = report.stats.bytes.map(|bytes| format!(", {} bytes", thousands(bytes)));
-    let mut fields = vec![("document", format!("{}{}", source.shown(), bytes.unwrap_or_default()))];
+    let mut fields = vec![("document", source.shown())];
     if report.servers.is_empty() {
         fields.push(("server", "none".to_owned()));
     }
@@ -269,7 +245,6 @@ fn summary(source: &SpecSource, report: &ImportReport<'_>) -> Vec<String> {
     }
     fields.push(("operations", operations));
     fields.push(("tokens", format!("{} for the list of tools", thousands(report.tokens.listing))));
-    fields.push(("took", format!("{} ms", report.stats.elapsed_ms)));
     let title = format!("{title} {} (OpenAPI {})", report.version, report.openapi);
     std::iter::once(title).chain(term::fields(11, fields)).collect()
 }

@@ -23,7 +23,6 @@ pub(super) struct SpecSource {
     pub(super) options: ApiOptions,
     /// Whether it is an entry of the configuration, which has its credentials.
     pub(super) is_entry: bool,
-    /// The document as it was typed.
     pub(super) typed: String,
 }
 

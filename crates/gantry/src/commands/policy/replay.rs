@@ -1,12 +1,13 @@
 //! `gantry policy replay`: which recorded calls would have another outcome now.
 
+use crate::Extra;
 use crate::cli::{GlobalOptions, Replay};
 use crate::client::{ApiClient, CommandContext, Scope, load};
 use crate::commands::audit::caller;
 use crate::config::{MAIN_PROJECT, Source};
 use crate::exit::{Outcome, UsageError};
+use crate::startup::ActiveConfig;
 use crate::term::{self, Column, plural, thousands};
-use crate::{Extra, startup};
 use gantry_core::id::CallId;
 use gantry_core::names::Style;
 use gantry_core::pattern::Pattern;
@@ -43,7 +44,8 @@ pub(super) async fn run(options: &GlobalOptions, extra: Extra, args: &Replay) ->
     let config = args.under.clone().or_else(|| context.source.config.clone());
     let source = Source { config, ..context.source.clone() };
     let loaded = load(&source)?;
-    let evaluator = PolicyEvaluator::new(startup::plans_without_start(source, loaded, extra)?);
+    let active = ActiveConfig::new(source, loaded, extra);
+    let evaluator = PolicyEvaluator::new(active.plans(&active.current(), None)?);
     let data = context.data_dir.path().display().to_string();
     let mut result = Replayed::default();
     let work = async |client: &ApiClient| {
@@ -166,7 +168,6 @@ impl Replayed {
     }
 }
 
-/// Whether a call would have the outcome that it had.
 fn is_same(was: RecordedOutcome, now: &ReplayOutcome) -> bool {
     matches!(
         (was, now),
@@ -232,7 +233,6 @@ fn is_policy(error: &RecordedError) -> bool {
         && (message.starts_with("denied by policy ") || message.contains(" could not be judged, "))
 }
 
-/// Applies the policies of a configuration to recorded calls.
 struct PolicyEvaluator {
     plans: BTreeMap<Arc<str>, Plan>,
     /// The approval rules of Gantry's own tools, by project, provider and tool.

@@ -142,7 +142,6 @@ pub(super) async fn predict(
     context.with_client(Scope::Project(project), work).await
 }
 
-/// The decision, in lines.
 fn describe(typed: &str, result: &PolicyTest) -> Vec<String> {
     let tool = result.tool.as_deref().unwrap_or(typed);
     let error = || {

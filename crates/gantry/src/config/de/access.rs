@@ -99,7 +99,6 @@ impl<'a> MapEntries<'a> {
         Self { reader, entries, fields: Some(fields), parts: fields.iter(), asked: None, whole }
     }
 
-    /// Whether an entry is read here.
     fn is_mine(&self, entry: &Entry) -> bool {
         let is_field = match (self.fields, self.reader.group) {
             (Some(fields), _) => fields.contains(&entry.key.as_str()) && !entry.key.starts_with(PART),
@@ -166,7 +165,6 @@ impl<'de> MapAccess<'de> for MapEntries<'_> {
     }
 }
 
-/// The items of a list.
 pub(super) struct ItemAccess<'a> {
     reader: Reader<'a>,
     items: &'a [Node],

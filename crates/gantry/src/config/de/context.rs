@@ -1,8 +1,9 @@
 //! What is known while files are read, and what was found out.
 
-use crate::config::document::{Document, Node};
+use crate::config::document::{Document, Node, remove_duplicates};
 use crate::config::dotenv::Variables;
 use crate::config::error::{Error, Location, Problem};
+use crate::config::key_path::KeyPath;
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::path::Path;
@@ -64,7 +65,9 @@ impl<'a> Context<'a> {
 
     /// Reports the keys that are twice in one group, and leaves them out.
     pub(in crate::config) fn report_duplicates(&self, document: &mut Document) {
-        document.remove_duplicates().into_iter().for_each(|(line, message)| self.report(line, message));
+        remove_duplicates(&mut document.root, &KeyPath::Root(""), &|line, message| {
+            self.report(line, message)
+        });
     }
 
     pub(in crate::config) fn warn(&self, line: usize, message: impl Into<String>) {
@@ -76,7 +79,6 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Warns of something about the file as a whole.
     pub(in crate::config) fn warn_file(&self, message: &str) {
         self.state.borrow_mut().findings.warnings.push(Problem::in_file(&self.file, message));
     }

@@ -13,7 +13,6 @@ const FENCE: &str = "---";
 const EDITORS_PREFIX: &str = "mcp__";
 const EDITORS: &str = "mcp";
 
-/// Whether there is a provider of this id.
 type IsProvider<'a> = &'a dyn Fn(&str) -> bool;
 
 /// Reads the front matter of a file, and the text below it if there is any. A file without front matter is no agent, and

@@ -16,7 +16,6 @@ const FILESYSTEM: &str = "takes nothing away from these tools unless it is true;
                           off with \"enabled\"";
 
 impl Resolver<'_> {
-    /// Adds what an entry defines to the project.
     pub(super) fn catalogue_entry(&mut self, project: &mut Project, id: &ServerId, entry: CatalogueEntry) {
         match entry {
             CatalogueEntry::Mcp(entry) => {

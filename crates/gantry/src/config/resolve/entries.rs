@@ -187,7 +187,6 @@ fn transport_problem(options: &ServerOptions) -> Option<(&'static str, String)> 
     })
 }
 
-/// What an address of a transport is.
 fn address_noun(transport: TransportType) -> &'static str {
     match transport {
         TransportType::Stdio | TransportType::Http | TransportType::Sse => {

@@ -27,7 +27,6 @@ const PACKAGES: &str = "packages";
 /// Files of the index that `search_code` had there in earlier versions.
 const OLD_INDEX: [&str; 3] = ["search.db", "search.db-wal", "search.db-shm"];
 
-/// Gantry's own tools in a project.
 pub(in crate::startup) struct OwnTools {
     /// Those of the workspace, and those of the catalogue.
     pub(in crate::startup) providers: Vec<Arc<dyn Provider>>,
