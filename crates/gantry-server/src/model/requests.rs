@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+use std::fmt;
 use std::sync::Arc;
 
 /// A call to make.
@@ -88,11 +89,18 @@ pub struct NewKey {
 }
 
 /// A server to add: its id, and the keys of an entry of `mcpServers` in the configuration.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Serialize, Deserialize, JsonSchema)]
 pub struct NewServer {
     pub id: String,
     #[serde(flatten)]
     pub entry: Map<String, Value>,
+}
+
+// Without the entry, whose environment and headers hold secrets.
+impl fmt::Debug for NewServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NewServer").field("id", &self.id).finish_non_exhaustive()
+    }
 }
 
 /// The definitions to pin: all, those of a server, or that of one tool.

@@ -9,6 +9,7 @@ use gantry_runtime::ledger::Scope;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 /// An approval that holds for more than one call.
@@ -76,13 +77,20 @@ pub enum KeyState {
 }
 
 /// A key that was just made.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Serialize, Deserialize, JsonSchema)]
 pub struct MadeKey {
     #[serde(flatten)]
     pub key: Key,
     /// The key itself. It is shown this once; the store has only a digest of it.
     #[serde(rename = "key")]
     pub secret: String,
+}
+
+// Without the secret.
+impl fmt::Debug for MadeKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MadeKey").field("key", &self.key).finish_non_exhaustive()
+    }
 }
 
 /// A key or a grant that does not hold any more.

@@ -55,20 +55,20 @@ pub(super) async fn get(client: &ApiClient, id: impl ToString) -> anyhow::Result
     client.get(&path(&id), &[]).await
 }
 
-/// Lists requests, newest first.
+/// Lists requests, newest first, from a cursor on. Long arguments are left out.
 async fn page(
     client: &ApiClient,
     state: Option<State>,
     project: Option<&str>,
-    limit: u32,
+    (limit, cursor): (u32, Option<&str>),
 ) -> anyhow::Result<List<Approval>> {
-    let limit = limit.to_string();
+    let (state, limit) = (state.map(State::as_str), limit.to_string());
     let query: Query<'_> =
-        &[("state", state.map(State::as_str)), ("project", project), ("limit", Some(&limit))];
+        &[("state", state), ("project", project), ("limit", Some(&limit)), ("cursor", cursor)];
     client.get(PATH, query).await
 }
 
-/// The request for which the call of this one waits now, if it does.
+/// The request for which the call of this one waits now, if it does, with its whole arguments.
 pub(super) async fn pending_request(
     client: &ApiClient,
     approval: &Approval,
@@ -76,5 +76,8 @@ pub(super) async fn pending_request(
     let call = approval.call_id.to_string();
     let state = State::PendingApproval.as_str();
     let requests: Vec<Approval> = client.list(PATH, &[("state", Some(state)), ("call", Some(&call))]).await?;
-    Ok(requests.into_iter().next())
+    match requests.first() {
+        Some(request) => get(client, request.id).await.map(Some),
+        None => Ok(None),
+    }
 }

@@ -52,7 +52,7 @@ pub(super) async fn list(client: &ApiClient, filter: &ListApprovals) -> anyhow::
     };
     let (mut approvals, mut has_more) = (Vec::new(), false);
     for state in states {
-        let page = super::page(client, state, filter.project.name(), filter.limit).await?;
+        let page = super::page(client, state, filter.project.name(), (filter.limit, None)).await?;
         approvals.extend(page.items);
         has_more |= page.next.is_some();
     }

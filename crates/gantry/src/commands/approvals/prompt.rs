@@ -166,6 +166,8 @@ async fn edit(approval: &Approval, edited: Option<&RawValue>) -> anyhow::Result<
     let original = format::arguments(approval.arguments.as_deref());
     let draft = edited.map_or_else(|| original.clone(), |arguments| format::arguments(Some(arguments)));
     let arguments = arguments::parse(&terminal::edit(draft).await?)?;
+    // `null` would count as no edit, and the call would run with its own arguments.
+    anyhow::ensure!(arguments.get().starts_with('{'), "the arguments of a call are an object: {{…}}");
     Ok((term::pretty_json(arguments.get()) != original).then_some(arguments))
 }
 
@@ -183,7 +185,8 @@ fn show(approval: &Approval, edited: Option<&RawValue>, whole: bool) -> bool {
     let arguments = format::arguments(edited.or(approval.arguments.as_deref()));
     let shown = if whole { arguments.clone() } else { shortened(&arguments) };
     shown.lines().for_each(|line| term::eprint(&format!("    {line}")));
-    let is_cut = shown != arguments;
+    // Arguments that are not here cannot have been read.
+    let is_cut = shown != arguments || (edited.is_none() && approval.arguments.is_none());
     if edited.is_some() {
         term::eprint("  These are your arguments; the call runs with them if you approve.");
     } else if is_cut {

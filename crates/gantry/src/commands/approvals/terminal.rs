@@ -29,9 +29,13 @@ impl Input {
         Ok(Self { reading: None, interrupts: interrupts()? })
     }
 
-    /// Discards what was typed before a question was shown.
+    /// Discards what was typed before a question was shown: a line that was meant for the question before must not answer
+    /// this one.
     pub(super) fn flush(&mut self) -> anyhow::Result<()> {
         self.interrupts = interrupts()?;
+        if self.reading.as_ref().is_some_and(JoinHandle::is_finished) {
+            self.reading = None;
+        }
         // Fails if standard input is no terminal; then nothing was typed ahead.
         rustix::termios::tcflush(io::stdin(), rustix::termios::QueueSelector::IFlush).ok();
         Ok(())

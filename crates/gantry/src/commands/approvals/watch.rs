@@ -14,8 +14,9 @@ use std::time::Duration;
 
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// How many requests of each state are watched.
-const MAX_REQUESTS: u32 = 1000;
+/// The server's limit of one page, and how many pages of each state are watched: more than may wait at once.
+const PAGE_LIMIT: u32 = 1000;
+const MAX_PAGES: usize = 20;
 
 pub(super) async fn run(client: &ApiClient, project: Option<&str>, asks: bool) -> anyhow::Result<Outcome> {
     let (states, unasked) = (HashMap::new(), VecDeque::new());
@@ -59,7 +60,16 @@ impl Watch<'_> {
     async fn refresh(&mut self) -> anyhow::Result<()> {
         let mut waiting = Vec::new();
         for state in WAITING {
-            waiting.extend(super::page(self.client, Some(state), self.project, MAX_REQUESTS).await?.items);
+            let mut cursor: Option<String> = None;
+            for _ in 0..MAX_PAGES {
+                let place = (PAGE_LIMIT, cursor.as_deref());
+                let page = super::page(self.client, Some(state), self.project, place).await?;
+                waiting.extend(page.items);
+                cursor = page.next;
+                if cursor.is_none() {
+                    break;
+                }
+            }
         }
         waiting.sort_by_key(|approval| approval.created_at);
         let is_waiting = |id: &ApprovalId| waiting.iter().any(|approval| approval.id == *id);

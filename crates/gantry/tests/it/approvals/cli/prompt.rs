@@ -131,6 +131,12 @@ fn apr_3_edits_that_cannot_be_used_decide_nothing() {
     terminal.enter("e");
     terminal.until("set EDITOR to another");
     terminal.until(QUESTION);
+    for no_object in ["null", "[1]"] {
+        home.write("editor.sh", &format!("echo '{no_object}' > \"$1\"\n"));
+        terminal.enter("e");
+        terminal.until("the arguments of a call are an object");
+        terminal.until(QUESTION);
+    }
     // What fits no schema is known only to Gantry, which says so and changes nothing.
     home.write("editor.sh", "echo '{\"text\": 17}' > \"$1\"\n");
     terminal.enter("e");
@@ -169,17 +175,21 @@ fn http_post() -> hyper::Method {
 fn apr_5_what_has_changed_since_the_person_looked_is_asked_again() {
     let home = TestDir::new();
     home.write("a.txt", "first");
-    let call = ["call", "write_file", r#"{"path": "a.txt", "content": "mine"}"#];
+    // Lists leave out arguments of this length; the prompt shows them.
+    let mine = "mine ".repeat(600);
+    let arguments = json!({ "path": "a.txt", "content": mine }).to_string();
+    let call = ["call", "write_file", arguments.as_str()];
     let mut terminal = Terminal::start(&home, &call);
     terminal.until(QUESTION);
     home.write("a.txt", "second");
     terminal.enter("a");
     terminal.until("has changed since you looked, so you are asked again");
-    terminal.until(QUESTION);
+    let shown = terminal.until(QUESTION);
+    assert!(shown.contains("\"content\": \"mine mine"), "{shown}");
     assert_eq!(home.read("a.txt"), "second", "nothing was run");
     terminal.enter("a");
     let ran = terminal.end();
-    assert_eq!((ran.code, home.read("a.txt").as_str()), (0, "mine"), "{ran:?}");
+    assert_eq!((ran.code, home.read("a.txt").as_str()), (0, mine.as_str()), "{ran:?}");
     // The same for a yes that is given later.
     let reply = run(&home, &[&call[..], &["--json"]].concat()).json();
     home.write("a.txt", "third");
