@@ -21,13 +21,11 @@ use report::Table;
 use std::io::Write;
 use std::time::Duration;
 
-/// How often everything is measured.
 const ROUNDS: usize = 3;
 
 /// How long a server may take after the last answer to write what it has put off: the ledger's last group.
 const SETTLE: Duration = Duration::from_millis(50);
 
-/// How long a load runs before it is measured.
 const WARM_UP: Duration = Duration::from_millis(300);
 
 /// Measures what calls cost. Tables go to standard output, progress to standard error.
