@@ -13,7 +13,6 @@ use crate::source::{self, Source};
 /// Crates that build and test the product are listed, and not part of the total.
 const TOOLS: [&str; 2] = ["gantry-testkit", "xtask"];
 
-/// Prints the table on standard output.
 pub(crate) fn run(root: &Path) -> Result<()> {
     print!("{}", table(&source::read_all(root)?));
     Ok(())

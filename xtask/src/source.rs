@@ -22,7 +22,6 @@ pub(crate) struct Source {
     pub(crate) comments: String,
     /// The whole file is test code, by its name or because its module is declared `#[cfg(test)]`.
     pub(crate) is_test: bool,
-    /// Where each line begins.
     line_starts: Vec<usize>,
     /// For each line, whether it belongs to a test.
     test_lines: Vec<bool>,

@@ -86,7 +86,6 @@ const TOOLS: [&str; 2] = ["crates/gantry-testkit/", "xtask/"];
 
 /// Words that hide who acts.
 const VAGUE_WORDS: &[&str] = &["anybody", "everybody", "nobody", "somebody", "whatever", "whoever"];
-/// Marks of unfinished work.
 const MARKERS: [&str; 3] = ["TODO", "FIXME", "XXX"];
 
 /// One thing that is wrong: where it is, what it is, and what to do about it.

@@ -17,18 +17,15 @@ mod upstream;
 
 use anyhow::{Context as _, Result};
 use clap::{Parser, ValueEnum};
-use machine::OtherLoad;
 use report::Table;
 use std::io::Write;
 use std::time::Duration;
 
-/// How often everything is measured.
 const ROUNDS: usize = 3;
 
 /// How long a server may take after the last answer to write what it has put off: the ledger's last group.
 const SETTLE: Duration = Duration::from_millis(50);
 
-/// How long a load runs before it is measured.
 const WARM_UP: Duration = Duration::from_millis(300);
 
 /// Measures what calls cost. Tables go to standard output, progress to standard error.
@@ -90,7 +87,6 @@ pub fn run(options: &Options, out: &mut impl Write) -> Result<()> {
 }
 
 async fn measure(options: &Options, out: &mut impl Write) -> Result<()> {
-    let before = OtherLoad::now()?;
     let seconds = options.seconds.as_secs_f64();
     writeln!(out, "{}", machine::describe()?)?;
     writeln!(out, "{ROUNDS} rounds of {seconds} s each; figures are the median (least–most) of the rounds")?;
@@ -99,8 +95,6 @@ async fn measure(options: &Options, out: &mut impl Write) -> Result<()> {
         let table = section.measure(options.seconds).await.with_context(|| section.name())?;
         write!(out, "\n{table}")?;
     }
-    let other = OtherLoad::now()?.cores_since(before);
-    writeln!(out, "\nother work on this machine meanwhile: {other:.2} cores")?;
     Ok(())
 }
 

@@ -7,13 +7,11 @@ use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// How long an answer may take.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Bytes of an answer's body; a longer one is not ours.
 const BODY_BYTES: u64 = 64 * 1024 * 1024;
 
-/// A connection to a server.
 #[derive(Debug)]
 pub struct Connection {
     stream: BufReader<TcpStream>,
@@ -21,7 +19,6 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Connects.
     pub fn open(address: SocketAddr) -> io::Result<Self> {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;

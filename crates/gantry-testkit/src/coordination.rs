@@ -12,7 +12,6 @@ use gantry_runtime::PipelineContext;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// The provider `coordination`.
 pub fn coordination() -> TestProvider {
     let (provider, kind) = ("coordination".into(), ToolKind::Builtin);
     TestProvider {

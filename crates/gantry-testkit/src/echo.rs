@@ -69,12 +69,10 @@ impl Echo {
         self.url(&path)
     }
 
-    /// Every request so far.
     pub fn requests(&self) -> Vec<Value> {
         self.state.requests.lock().unwrap().clone()
     }
 
-    /// The newest request.
     #[track_caller]
     pub fn last(&self) -> Value {
         self.state.requests.lock().unwrap().last().cloned().expect("a request")
@@ -104,7 +102,6 @@ async fn answer(State(served): State<Arc<Served>>, request: Request) -> Response
     special::answer(&served, &parts, request).await
 }
 
-/// A request as JSON.
 fn request_json(parts: &Parts, body: &[u8]) -> Value {
     let mut headers = Map::new();
     for (name, value) in &parts.headers {
@@ -123,7 +120,6 @@ fn request_json(parts: &Parts, body: &[u8]) -> Value {
     })
 }
 
-/// The text of a header.
 fn header(parts: &Parts, name: &str) -> Option<String> {
     parts.headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
 }

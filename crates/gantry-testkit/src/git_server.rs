@@ -69,7 +69,6 @@ impl GitServer {
         self.served.folder.path().join("x.git")
     }
 
-    /// The address of the repository.
     pub fn url(&self) -> String {
         self.server.url("/x.git")
     }

@@ -27,7 +27,6 @@ pub mod server;
 pub mod test_dir;
 pub mod test_server;
 pub mod tls;
-pub mod troubleshooting;
 
 pub use connection::Connection;
 pub use echo::Echo;

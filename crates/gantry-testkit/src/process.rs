@@ -11,7 +11,6 @@ use std::process::Child;
 pub struct ChildGuard(pub Child);
 
 impl ChildGuard {
-    /// Its id.
     pub fn pid(&self) -> u32 {
         self.0.id()
     }
@@ -86,7 +85,6 @@ pub fn open_files(pid: u32) -> usize {
     fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, Iterator::count)
 }
 
-/// How many threads a process has.
 pub fn threads(pid: u32) -> usize {
     status(pid, "Threads:")
 }

@@ -73,7 +73,6 @@ struct Arguments {
     arguments: Option<Box<serde_json::value::RawValue>>,
 }
 
-/// The provider `test`.
 pub fn test_tools() -> TestProvider {
     let mut tools: Vec<ToolSpec> =
         TOOLS.iter().map(|(name, read_only, arguments)| tool(name, *read_only, arguments)).collect();

@@ -19,7 +19,6 @@ impl Random {
         usize::try_from(self.below(length as u64)).expect("an index")
     }
 
-    /// One of these.
     pub fn pick<'a, T>(&mut self, all: &'a [T]) -> &'a T {
         &all[self.index(all.len())]
     }

@@ -27,9 +27,7 @@ use std::sync::LazyLock;
 /// for the folder it was prepared in, and for the URL of a page.
 #[derive(Debug, Deserialize)]
 pub struct RealServer {
-    /// A short name.
     pub id: &'static str,
-    /// What it speaks.
     pub eras: Eras,
     /// How many tools it lists to a client without capabilities.
     pub n_tools: usize,
@@ -42,7 +40,6 @@ pub struct RealServer {
     call: (String, Value, String),
 }
 
-/// The eras a server speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Eras {
@@ -62,24 +59,19 @@ enum Needs {
     File(String, String),
     /// A repository in the folder with a file that is not in it.
     Repository,
-    /// A page on the web.
     Page,
 }
 
 /// A server that can be started; what it needs lasts as long as this.
 #[derive(Debug)]
 pub struct Ready {
-    /// The server's short name.
     pub id: &'static str,
-    /// The program.
     pub command: String,
-    /// Its arguments.
     pub args: Vec<String>,
     /// Variables that it needs beyond `PATH` and the like.
     pub env: BTreeMap<&'static str, String>,
     /// A tool that only reads.
     pub tool: &'static str,
-    /// Arguments for it.
     pub arguments: Value,
     /// What the text of its answer contains.
     pub answer: &'static str,
@@ -89,11 +81,9 @@ pub struct Ready {
 /// What the page says that `fetch` reads.
 const PAGE_TEXT: &str = "the page of the test";
 
-/// Every server.
 pub static ALL: LazyLock<Vec<RealServer>> =
     LazyLock::new(|| serde_json::from_str(include_str!("real_servers/servers.json")).expect("servers"));
 
-/// The server with this short name.
 pub fn find(id: &str) -> &'static RealServer {
     ALL.iter().find(|server| server.id == id).unwrap_or_else(|| panic!("there is no server `{id}`"))
 }

@@ -1,7 +1,9 @@
-//! The reference pages that are written from the program itself: the keys of the configuration, and Gantry's own tools.
+//! The reference pages that are written from the program itself: the keys of the configuration, mistakes in it, and
+//! Gantry's own tools.
 
 pub mod config;
 pub mod tools;
+pub mod troubleshooting;
 
 use serde_json::{Map, Value};
 
@@ -11,7 +13,6 @@ fn resolved<'a>(schema: &'a Value, root: &'a Value) -> &'a Value {
     name.and_then(|name| root.get("$defs")?.get(name)).unwrap_or(schema)
 }
 
-/// The properties of a schema.
 fn properties(schema: &Value) -> Option<&Map<String, Value>> {
     schema.get("properties")?.as_object()
 }
@@ -22,32 +23,27 @@ fn type_words(schema: &Value, root: &Value) -> String {
     if let Some(title) = schema.get("title").or_else(|| kind.get("title")).and_then(Value::as_str) {
         return title.to_owned();
     }
-    let mut words = texts(kind.get("enum"));
-    let constants = kind.get("oneOf").and_then(Value::as_array).into_iter().flatten();
-    words.extend(constants.filter_map(|choice| choice.get("const")?.as_str()));
+    let mut words = texts(kind, "enum");
+    words.extend(list(kind, "oneOf").filter_map(|choice| choice.get("const")?.as_str()));
     if !words.is_empty() {
-        return words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
+        return quoted(&words);
     }
-    if let Some(choices) = kind.get("anyOf").and_then(Value::as_array) {
-        let choices = choices.iter().filter(|choice| choice.get("type").is_none_or(|kind| kind != "null"));
-        let mut choices: Vec<String> = choices.map(|choice| type_words(choice, root)).collect();
+    let choices = list(kind, "anyOf").filter(|choice| kinds(choice) != ["null"]);
+    let mut choices: Vec<String> = choices.map(|choice| type_words(choice, root)).collect();
+    if !choices.is_empty() {
         choices.dedup();
         return choices.join(", or ");
     }
-    let kinds = match kind.get("type") {
-        Some(Value::String(kind)) => vec![kind.as_str()],
-        kinds => texts(kinds),
-    };
     let max = kind.get("maximum").and_then(Value::as_u64).map(|max| format!(", at most {max}"));
-    match kinds.iter().find(|kind| **kind != "null") {
-        Some(&"integer") => format!("a whole number{}", max.unwrap_or_default()),
-        Some(&"boolean") => "true or false".to_owned(),
-        Some(&"string") => "text".to_owned(),
-        Some(&"array") => match kind.get("items") {
+    match kinds(kind).into_iter().find(|kind| *kind != "null") {
+        Some("integer") => format!("a whole number{}", max.unwrap_or_default()),
+        Some("boolean") => "true or false".to_owned(),
+        Some("string") => "text".to_owned(),
+        Some("array") => match kind.get("items") {
             Some(items) => format!("a list, each {}", type_words(items, root)),
             None => "a list".to_owned(),
         },
-        Some(&"object") => match kind.get("additionalProperties").filter(|values| values.is_object()) {
+        Some("object") => match kind.get("additionalProperties").filter(|values| values.is_object()) {
             Some(values) if properties(resolved(values, root)).is_none() => {
                 format!("a group, each {}", type_words(values, root))
             }
@@ -58,10 +54,28 @@ fn type_words(schema: &Value, root: &Value) -> String {
     }
 }
 
-fn texts(list: Option<&Value>) -> Vec<&str> {
-    list.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect()
+/// The names of the types that a schema allows.
+fn kinds(schema: &Value) -> Vec<&str> {
+    match schema.get("type").and_then(Value::as_str) {
+        Some(kind) => vec![kind],
+        None => texts(schema, "type"),
+    }
 }
 
-fn one_line(text: &str) -> String {
+fn list<'a>(schema: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
+    schema.get(key).and_then(Value::as_array).into_iter().flatten()
+}
+
+fn texts<'a>(schema: &'a Value, key: &str) -> Vec<&'a str> {
+    list(schema, key).filter_map(Value::as_str).collect()
+}
+
+fn quoted(words: &[&str]) -> String {
+    words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
+}
+
+/// A description for a cell of a table.
+fn one_line(description: Option<&Value>) -> String {
+    let text = description.and_then(Value::as_str).unwrap_or_default();
     text.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|")
 }

@@ -20,7 +20,6 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub struct Server {
     child: ChildGuard,
-    /// Where it listens.
     pub address: SocketAddr,
     /// The key of its data folder.
     pub key: String,
@@ -29,19 +28,14 @@ pub struct Server {
     reader: std::thread::JoinHandle<()>,
 }
 
-/// An answer over HTTP.
 #[derive(Debug)]
 pub struct Answer {
-    /// The status.
     pub status: u16,
-    /// The headers.
     pub headers: http::HeaderMap,
-    /// The body.
     pub text: String,
 }
 
 impl Answer {
-    /// The body as JSON.
     #[track_caller]
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("not JSON: {error}\n{self:?}"))
@@ -71,7 +65,6 @@ impl Server {
         Self { child, address, key, stderr, reader }
     }
 
-    /// Its standard error so far.
     pub fn stderr(&self) -> String {
         self.stderr.lock().unwrap().clone()
     }
@@ -82,7 +75,6 @@ impl Server {
         self.eventually(&format!("standard error contains {text:?}"), || self.stderr().contains(text));
     }
 
-    /// Its process id.
     pub fn pid(&self) -> u32 {
         self.child.pid()
     }
@@ -92,7 +84,6 @@ impl Server {
         LocalServer::new(self.address, None)
     }
 
-    /// A client with the key.
     pub fn admin(&self) -> LocalServer {
         LocalServer::new(self.address, Some(self.key.clone()))
     }
@@ -102,7 +93,6 @@ impl Server {
         send(&self.client(), Method::GET, path, &[], "")
     }
 
-    /// `GET`, with the key.
     pub fn get_as_admin(&self, path: &str) -> Answer {
         send(&self.admin(), Method::GET, path, &[], "")
     }
@@ -112,7 +102,6 @@ impl Server {
         send(&self.client(), Method::POST, path, &[("content-type", "application/json")], body)
     }
 
-    /// Any request.
     pub fn request(&self, method: Method, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
         send(&self.client(), method, path, headers, body)
     }

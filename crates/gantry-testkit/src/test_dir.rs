@@ -15,7 +15,6 @@ use tempfile::TempDir;
 #[derive(Debug)]
 pub struct TestDir {
     folder: TempDir,
-    /// The name of the program under test.
     program: &'static str,
     env: Vec<(String, String)>,
     user: Option<User>,
@@ -32,19 +31,15 @@ struct User {
 /// The PATH of a user who has nothing but the system's programs.
 const SYSTEM_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// What a command did.
 #[derive(Debug)]
 pub struct CommandOutput {
     /// Its exit code; -1 if a signal ended it.
     pub code: i32,
-    /// What it printed as data.
     pub stdout: String,
-    /// What it said.
     pub stderr: String,
 }
 
 impl CommandOutput {
-    /// Standard output as JSON.
     #[track_caller]
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("not JSON: {error}\n{self:?}"))
@@ -111,7 +106,6 @@ impl TestDir {
         std::fs::write(path, content).expect("the file");
     }
 
-    /// Reads a file.
     pub fn read(&self, name: &str) -> String {
         std::fs::read_to_string(self.path().join(name)).expect("the file")
     }
@@ -122,7 +116,6 @@ impl TestDir {
         text.lines().map(str::to_owned).collect()
     }
 
-    /// The path of the program under test.
     pub fn executable(&self) -> PathBuf {
         let user = self.user.as_ref();
         user.map_or_else(|| executable(self.program), |user| user.folder.path().join(self.program))
@@ -145,7 +138,6 @@ impl TestDir {
         command
     }
 
-    /// Runs the program and waits for it.
     pub fn run<I: IntoIterator<Item: AsRef<OsStr>>>(&self, args: I) -> CommandOutput {
         self.run_with_input(args, "")
     }

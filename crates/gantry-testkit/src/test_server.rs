@@ -15,7 +15,6 @@ pub struct TestServer {
 }
 
 impl TestServer {
-    /// A web service.
     pub fn spawn(router: Router) -> Self {
         Self::listen(|listener| async move { drop(axum::serve(listener, router).await) })
     }

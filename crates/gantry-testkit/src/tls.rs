@@ -61,7 +61,6 @@ impl Authority {
 #[must_use]
 #[derive(Debug)]
 pub struct Relay {
-    /// Where it listens.
     pub address: SocketAddr,
     counts: Arc<Counts>,
     _server: TestServer,
@@ -96,7 +95,6 @@ impl Relay {
         self.counts.to_hang_up.store(connections, Ordering::Release);
     }
 
-    /// How many connections were opened.
     pub fn n_accepted(&self) -> usize {
         self.counts.accepted.load(Ordering::Acquire)
     }

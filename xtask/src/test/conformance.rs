@@ -17,7 +17,7 @@ use std::thread;
 use anyhow::{Context, Result, anyhow};
 
 use self::exceptions::Exceptions;
-use self::matrix::{ConformanceRun, Era, MatrixCell};
+use self::matrix::{ConformanceRun, ERAS, MatrixCell};
 use self::report::Report;
 use self::suite::Suite;
 use super::packages;
@@ -43,7 +43,7 @@ pub(super) fn run(root: &Path) -> Result<()> {
 /// scenarios measure time.
 fn measure(run: &ConformanceRun<'_>) -> Result<Vec<MatrixCell>> {
     let eras = thread::scope(|scope| {
-        let started = Era::ALL.map(|era| scope.spawn(move || run.servers(era)));
+        let started = ERAS.map(|(era, own_sets)| scope.spawn(move || run.servers(era, own_sets)));
         started.map(|thread| thread.join().unwrap_or_else(|_| Err(anyhow!("the measurement panicked"))))
     });
     let mut cells = Vec::new();

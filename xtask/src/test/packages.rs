@@ -13,7 +13,6 @@ use crate::shell::{Program, target_dir};
 /// Below this folder, each set has a folder with its lock files and scripts.
 const SETS: &str = "crates/gantry-testkit";
 
-/// Where a set is installed.
 pub(super) fn folder(root: &Path, set: &str) -> PathBuf {
     target_dir(root).join(set)
 }

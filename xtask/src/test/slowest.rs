@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::Path;
 
-/// How many are shown.
 const SHOWN: usize = 20;
 /// The report, which `.config/nextest.toml` asks for. Nextest puts it here wherever cargo builds.
 const REPORT: &str = "target/nextest/default/junit.xml";

@@ -15,7 +15,6 @@ static BYTES: AtomicU64 = AtomicU64::new(0);
 #[derive(Debug)]
 pub struct Counting;
 
-/// What was allocated.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Allocated {
     pub(super) times: u64,
@@ -29,7 +28,6 @@ pub(super) fn start() {
     COUNTS.store(true, Ordering::Relaxed);
 }
 
-/// Stops counting.
 pub(super) fn stop() -> Allocated {
     COUNTS.store(false, Ordering::Relaxed);
     Allocated { times: ALLOCATIONS.load(Ordering::Relaxed), bytes: BYTES.load(Ordering::Relaxed) }

@@ -14,14 +14,12 @@ pub(super) trait Worker: Send + 'static {
     fn call(&mut self) -> impl Future<Output = Result<()>> + Send;
 }
 
-/// What a closed loop did.
+/// What a closed loop did; the percentiles of the calls' times are in microseconds.
 #[derive(Debug)]
 pub(super) struct Load {
     pub(super) calls: u64,
     pub(super) wall: Duration,
-    /// The median of the calls' times, in microseconds.
     pub(super) p50: f64,
-    /// Their 99th percentile.
     pub(super) p99: f64,
 }
 
@@ -56,7 +54,6 @@ impl Load {
         Ok((workers, Self { calls: times.len() as u64, wall, p50: percentile(50), p99: percentile(99) }))
     }
 
-    /// The rate, the median and the 99th percentile.
     pub(super) fn figures(&self) -> Figures {
         let rate = self.calls as f64 / self.wall.as_secs_f64();
         vec![("calls/s", rate), ("p50 µs", self.p50), ("p99 µs", self.p99)]

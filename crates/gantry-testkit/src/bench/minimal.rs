@@ -26,9 +26,7 @@ const CALLED: &str = r#"{"content":[{"type":"text","text":"ok"}],"isError":false
 /// How a minimal server is spoken to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Kind {
-    /// Streamable HTTP.
     Http,
-    /// Standard input and output.
     Stdio,
 }
 

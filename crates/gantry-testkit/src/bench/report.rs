@@ -9,7 +9,6 @@ pub(super) type Figures = Vec<(&'static str, f64)>;
 #[derive(Debug)]
 pub(super) struct Table {
     title: String,
-    /// The names of the labels.
     labels: &'static [&'static str],
     rows: Vec<Row>,
 }

@@ -23,7 +23,6 @@ const MANY: usize = 100;
 /// How long many servers may take to be ready.
 const START_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Calls through Gantry beside direct ones.
 pub(super) async fn measure(time: Duration) -> Result<Table> {
     let title =
         "`tools/call` of one MCP server, called directly and through Gantry (2025-11-25 on both sides)";
@@ -47,7 +46,6 @@ pub(super) async fn measure(time: Duration) -> Result<Table> {
     Ok(table)
 }
 
-/// The memory of a Gantry that has nothing to do.
 pub(super) async fn idle() -> Result<Table> {
     let title = "Memory of an idle Gantry, by the number of stdio servers behind it";
     let mut table = Table::new(title, &["servers"]);
@@ -114,7 +112,6 @@ fn configuration(server: &Value, n: usize) -> String {
     json!({ "mcpServers": servers }).to_string()
 }
 
-/// Waits until all servers are green.
 async fn wait_until_ready(gantry: &Server, n: usize) -> Result<()> {
     let since = std::time::Instant::now();
     loop {

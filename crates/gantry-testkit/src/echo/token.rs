@@ -11,7 +11,6 @@ pub const CLIENT_ID: &str = "gantry-test";
 /// Its secret.
 pub const CLIENT_SECRET: &str = "s3cret-of-the-client";
 
-/// Tokens that were issued.
 #[derive(Debug, Default)]
 pub(super) struct Tokens {
     issued: usize,

@@ -122,7 +122,6 @@ fn page_size(options: &Options) -> Option<usize> {
     options.page.or(needed)
 }
 
-/// The content of a resource.
 pub(super) fn read(request: &Request) -> Reply {
     let uri = request.params.uri.as_str();
     let content = RESOURCES.iter().find(|(known, ..)| *known == uri).map(|(_, name, mime, content)| {
@@ -147,7 +146,6 @@ pub(super) fn read(request: &Request) -> Reply {
     }
 }
 
-/// The messages of a prompt.
 pub(super) fn prompt(request: &Request) -> Reply {
     let name = request.params.name.as_str();
     let known = PROMPTS.iter().find(|(known, ..)| *known == name);

@@ -16,7 +16,6 @@ pub struct Faulty {
     child: ChildGuard,
     /// What it printed: `tcp://127.0.0.1:1234`, `http://127.0.0.1:1234/mcp`, `http://…/sse` or `ws://…/`.
     pub url: String,
-    /// Where it listens.
     pub address: SocketAddr,
 }
 
@@ -53,7 +52,6 @@ impl Faulty {
         Self { child, url, address }
     }
 
-    /// The id of its process.
     pub fn pid(&self) -> u32 {
         self.child.pid()
     }

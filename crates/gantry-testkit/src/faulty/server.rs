@@ -69,7 +69,6 @@ pub(super) struct Session {
 /// What the client has sent about itself.
 #[derive(Debug, Default)]
 pub(super) struct State {
-    /// The version of the handshake.
     pub(super) version: Option<String>,
     /// A modern request was seen, and `--latch` is on.
     pub(super) latched: bool,
@@ -129,7 +128,6 @@ impl Server {
         }
     }
 
-    /// Waits until messages may be read.
     pub(super) async fn ready(&self) {
         let wait = self.options.faults.start_after.saturating_sub(self.started.elapsed());
         tokio::time::sleep(wait).await;

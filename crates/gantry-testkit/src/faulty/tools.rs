@@ -44,7 +44,6 @@ enum Effect {
     Destroys,
 }
 
-/// One tool.
 #[derive(Debug, Clone, Copy)]
 struct Tool<'a> {
     name: &'a str,
@@ -171,7 +170,6 @@ const RICH: &[Tool<'_>] = tools! {
     "rows" Reads "Answers that many rows, and in its text only how many" "count:integer" => |_, a| now(Reply::Result(special::rows(a.count)));
 };
 
-/// A tool that answers its own name.
 fn named<'a>(name: &'a str, description: &'a str) -> Tool<'a> {
     Tool { name, effect: Effect::Reads, description, arguments: "", run: own_name }
 }
@@ -232,7 +230,6 @@ fn definition(tool: Tool<'_>) -> Value {
     definition
 }
 
-/// Runs the tool that the request names.
 pub(super) async fn call(request: &Request) -> Reply {
     let (server, name) = (request.server(), request.params.name.as_str());
     let mut run: Option<Run> = (name == "odd").then_some(|_, _| now(Reply::Result(SAMPLE_RESULT.into())));

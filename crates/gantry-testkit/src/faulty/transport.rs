@@ -67,7 +67,6 @@ async fn accept(server: Arc<Server>, kind: Kind, listener: TcpListener) -> Resul
 /// Limit: bytes of a body over HTTP.
 const BODY_BYTES: usize = 256 * 1024 * 1024;
 
-/// Serves paths over HTTP.
 async fn serve_http(server: Arc<Server>, listener: TcpListener, app: Router) -> Result<()> {
     let listener = listener.tap_io(move |stream| connected(&server, stream));
     let app = app.layer(DefaultBodyLimit::max(BODY_BYTES));

@@ -70,13 +70,11 @@ pub(super) enum Reply {
     Input(Value),
     /// The whole answer in the server's own words, right or wrong.
     Verbatim(String),
-    /// An error.
     Failure(Failure),
     /// Nothing: the request was cancelled, or the connection is gone.
     Silence,
 }
 
-/// A JSON-RPC error.
 #[derive(Debug)]
 pub(super) struct Failure {
     pub(super) code: i64,
@@ -126,7 +124,6 @@ impl Reply {
         Some(format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#))
     }
 
-    /// The code of an error.
     pub(super) fn code(&self) -> Option<i64> {
         match self {
             Self::Failure(failure) => Some(failure.code),
@@ -142,7 +139,6 @@ fn marked(object: &str, fields: &str) -> String {
     format!("{{{fields}{comma}{rest}")
 }
 
-/// A notification.
 pub(super) fn note(method: &str, params: &Value) -> String {
     json!({ "jsonrpc": "2.0", "method": method, "params": params }).to_string()
 }

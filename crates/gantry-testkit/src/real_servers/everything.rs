@@ -15,7 +15,6 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// How often another port is tried when another process was quicker.
 const ATTEMPTS: usize = 5;
 
-/// A running server.
 #[must_use]
 #[derive(Debug)]
 pub struct Everything {

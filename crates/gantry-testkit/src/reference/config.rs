@@ -1,45 +1,17 @@
 //! The reference page of the configuration, from its JSON Schema.
 
-use super::{one_line, properties, resolved, texts, type_words};
+use super::{list, one_line, properties, resolved, texts, type_words};
 use gantry::config::{EXAMPLE, json_schema, unused_keys};
 use serde_json::Value;
 use std::fmt::{self, Write as _};
 
-/// The reference page of the configuration.
-///
 /// # Errors
 /// None; writing to a text does not fail.
-pub fn page() -> anyhow::Result<String> {
+pub fn page() -> Result<String, fmt::Error> {
     let mut page = String::from(include_str!("introduction.md"));
-    write_page(&mut page)?;
-    Ok(page)
-}
-
-fn write_page(page: &mut String) -> fmt::Result {
     let schema = json_schema();
-    let mut sections = Vec::new();
     writeln!(page, "\n## Top level\n")?;
-    write_rows(page, &schema, "", &schema, &mut sections)?;
-    // Sections in the order of the file, those inside a section right behind it.
-    while !sections.is_empty() {
-        let (path, section) = sections.remove(0);
-        writeln!(page, "\n## `{path}`\n")?;
-        if let Some(text) = section.get("description").and_then(Value::as_str) {
-            writeln!(page, "{}\n", one_line(text))?;
-        }
-        // What a project has in common with the file is described there.
-        if path == "projects.<name>" {
-            writeln!(
-                page,
-                "The keys are those at the top of the file, without `server`, `queues`, `store` and `projects`."
-            )?;
-            continue;
-        }
-        let mut inner = Vec::new();
-        write_rows(page, section, &path, &schema, &mut inner)?;
-        inner.append(&mut sections);
-        sections = inner;
-    }
+    write_keys(&mut page, "", &schema, &schema)?;
     page.push_str(include_str!("files.md"));
     writeln!(
         page,
@@ -52,48 +24,55 @@ fn write_page(page: &mut String) -> fmt::Result {
         "\n## Keys that are refused\n\nA file that has one of these keys at such a place is refused.\n"
     )?;
     refused.iter().try_for_each(|name| writeln!(page, "- `{name}`"))?;
-    writeln!(page, "\n## A complete example\n\n```yaml\n{EXAMPLE}```")
+    writeln!(page, "\n## A complete example\n\n```yaml\n{EXAMPLE}```")?;
+    Ok(page)
 }
 
-/// A row for each key; the sections that keys lead to are added.
-fn write_rows<'a>(
-    page: &mut String,
-    section: &'a Value,
-    path: &str,
-    root: &'a Value,
-    sections: &mut Vec<(String, &'a Value)>,
-) -> fmt::Result {
-    if let Some(variants) = section.get("oneOf").and_then(Value::as_array) {
-        for variant in variants {
+fn write_section(page: &mut String, path: &str, section: &Value, root: &Value) -> fmt::Result {
+    writeln!(page, "\n## `{path}`\n")?;
+    if let Some(text) = section.get("description") {
+        writeln!(page, "{}\n", one_line(Some(text)))?;
+    }
+    // What a project has in common with the file is described there.
+    if path == "projects.<name>" {
+        return writeln!(
+            page,
+            "The keys are those at the top of the file, without `server`, `queues`, `store` and `projects`."
+        );
+    }
+    write_keys(page, path, section, root)
+}
+
+/// A row for each key, and then the sections that the keys lead to, in the order of the file.
+fn write_keys(page: &mut String, path: &str, section: &Value, root: &Value) -> fmt::Result {
+    if section.get("oneOf").is_some() {
+        return list(section, "oneOf").try_for_each(|variant| {
             let tags = properties(variant).into_iter().flatten();
             let tag = tags
                 .filter_map(|(key, value)| Some(format!("{key}: {}", value.get("const")?.as_str()?)))
                 .next();
-            let path = format!("{path} ({})", tag.unwrap_or_default());
-            sections.push((path, variant));
-        }
-        return Ok(());
+            write_section(page, &format!("{path} ({})", tag.unwrap_or_default()), variant, root)
+        });
     }
-    let required: Vec<&str> = texts(section.get("required"));
     let target = resolved(section, root);
+    let required = [texts(section, "required"), texts(target, "required")].concat();
     let all =
         properties(section).into_iter().chain(properties(target).filter(|_| !std::ptr::eq(section, target)));
+    let mut sections = Vec::new();
     writeln!(page, "| key | type | default | meaning |\n|---|---|---|---|")?;
     for (key, property) in all.flatten().filter(|(_, property)| property.get("deprecated").is_none()) {
-        let needs = required.contains(&key.as_str()) || texts(target.get("required")).contains(&key.as_str());
         let kind = resolved(property, root);
         let default = match property.get("default").or_else(|| kind.get("default")).and_then(shown) {
-            _ if needs => "required".to_owned(),
+            _ if required.contains(&key.as_str()) => "required".to_owned(),
             Some(default) => format!("`{default}`"),
             None => String::new(),
         };
-        let text = property.get("description").or_else(|| kind.get("description")).and_then(Value::as_str);
-        let meaning = one_line(text.unwrap_or_default());
-        let row = format!("| `{key}` | {} | {default} | {meaning} |", type_words(property, root));
-        writeln!(page, "{}", row.replace('\n', " "))?;
-        add_sections(&join(path, key), property, root, sections);
+        let meaning = one_line(property.get("description").or_else(|| kind.get("description")));
+        writeln!(page, "| `{key}` | {} | {default} | {meaning} |", type_words(property, root))?;
+        let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+        add_sections(&path, property, root, &mut sections);
     }
-    Ok(())
+    sections.into_iter().try_for_each(|(path, section)| write_section(page, &path, section, root))
 }
 
 /// The groups of keys that a value is or contains.
@@ -107,10 +86,11 @@ fn add_sections<'a>(
     if sections.iter().any(|(known, _)| known == path) {
         return;
     }
-    if properties(kind).is_some() || kind.get("oneOf").is_some_and(|_| !is_words(kind)) {
+    let is_group = |choice: &Value| choice.get("const").or_else(|| choice.get("enum")).is_none();
+    if properties(kind).is_some() || list(kind, "oneOf").any(is_group) {
         sections.push((path.to_owned(), kind));
     }
-    for choice in kind.get("anyOf").and_then(Value::as_array).into_iter().flatten() {
+    for choice in list(kind, "anyOf") {
         add_sections(path, choice, root, sections);
     }
     if let Some(items) = kind.get("items") {
@@ -122,11 +102,6 @@ fn add_sections<'a>(
     }
 }
 
-fn is_words(kind: &Value) -> bool {
-    let choices = kind.get("oneOf").and_then(Value::as_array).into_iter().flatten();
-    choices.into_iter().all(|choice| choice.get("const").is_some() || choice.get("enum").is_some())
-}
-
 /// A default that says something.
 fn shown(default: &Value) -> Option<String> {
     match default {
@@ -135,10 +110,6 @@ fn shown(default: &Value) -> Option<String> {
         Value::String(text) => Some(text.clone()),
         Value::Array(_) | Value::Bool(_) | Value::Number(_) => Some(default.to_string()),
     }
-}
-
-fn join(path: &str, name: &str) -> String {
-    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
 }
 
 #[cfg(test)]

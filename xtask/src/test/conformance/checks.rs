@@ -41,7 +41,6 @@ enum Found {
     Failed(String),
 }
 
-/// The checks that were made.
 #[derive(Debug, Default)]
 pub(super) struct Checks(BTreeMap<Check, Found>);
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 
 use super::checks::Checks;
-use super::suite::{Requirements, Suite};
+use super::suite::Suite;
 use crate::shell::{BackgroundProcess, Program};
 
 const START_TIMEOUT: Duration = Duration::from_secs(20);
@@ -16,49 +16,33 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 /// When Gantry lists this tool of the fixture, the two are connected.
 const FIXTURE_TOOL: &str = "test_simple_text";
 
+/// The sets of requirements, each named after its revision of the protocol.
+pub(super) const LEGACY: &str = "2025-11-25";
+pub(super) const MODERN: &str = "2026-07-28";
+const SETS: [&str; 2] = [LEGACY, MODERN];
+
+/// The eras that the fixture speaks, each with the sets that it can meet by itself.
+pub(super) const ERAS: [(&str, &[&str]); 3] = [("dual", &SETS), ("legacy", &[LEGACY]), ("modern", &[MODERN])];
+
 /// The client scenarios of each set, without those about authorization and extensions.
-const CLIENT_SCENARIOS: [(Requirements, &str); 2] = [
+const CLIENT_SCENARIOS: [(&str, &str); 2] = [
     (
-        Requirements::Legacy,
+        LEGACY,
         "initialize tools_call elicitation-sep1034-client-defaults sse-retry json-schema-2020-12-preservation",
     ),
     (
-        Requirements::Modern,
+        MODERN,
         "tools_call request-metadata sep-2322-client-request-state http-standard-headers http-custom-headers \
          http-invalid-tool-headers json-schema-ref-no-deref json-schema-2020-12-preservation",
     ),
 ];
-
-/// The protocol versions that the fixture speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Era {
-    Dual,
-    Legacy,
-    Modern,
-}
-
-impl Era {
-    pub(super) const ALL: [Self; 3] = [Self::Dual, Self::Legacy, Self::Modern];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Dual => "dual",
-            Self::Legacy => "legacy",
-            Self::Modern => "modern",
-        }
-    }
-
-    fn speaks(self, set: Requirements) -> bool {
-        !matches!((self, set), (Self::Legacy, Requirements::Modern) | (Self::Modern, Requirements::Legacy))
-    }
-}
 
 /// One measurement: the same set directly, where that makes sense, and through Gantry.
 #[derive(Debug)]
 pub(super) struct MatrixCell {
     /// What is judged: the era of the upstream, or `client`.
     pub(super) subject: &'static str,
-    pub(super) set: Requirements,
+    pub(super) set: &'static str,
     pub(super) direct: Option<Checks>,
     pub(super) through: Checks,
 }
@@ -88,31 +72,30 @@ impl<'a> ConformanceRun<'a> {
         Ok(Self { suite, folder, gantry, fixture })
     }
 
-    /// Both sets against a fixture of this era and against Gantry before it.
-    pub(super) fn servers(&self, era: Era) -> Result<Vec<MatrixCell>> {
-        let name = era.name();
-        let fixture = Program::new(&self.fixture, &self.folder).args(["--era", name, "--port", "0"]);
+    /// Both sets against Gantry in front of a fixture of this era, and those that the fixture can meet against it alone.
+    pub(super) fn servers(&self, era: &'static str, own_sets: &[&str]) -> Result<Vec<MatrixCell>> {
+        let fixture = Program::new(&self.fixture, &self.folder).args(["--era", era, "--port", "0"]);
         let mut fixture = fixture.start()?;
         let address = |line: &str| line.starts_with("http://").then(|| line.to_owned());
         let upstream = fixture.wait_for_line(START_TIMEOUT, address)?;
         let mut direct = Vec::new();
-        for set in Requirements::ALL {
-            let results = self.results(name, set, "direct");
-            let judged = era.speaks(set).then(|| self.suite.judge_server(&upstream, set, &results));
+        for set in SETS {
+            let results = self.results(era, set, "direct");
+            let judged = own_sets.contains(&set).then(|| self.suite.judge_server(&upstream, set, &results));
             direct.push((set, judged.transpose()?));
         }
 
-        let (_gantry, url) = self.start_gantry(name, &upstream)?;
+        let (_gantry, url) = self.start_gantry(era, &upstream)?;
         let cells = direct.into_iter().map(|(set, direct)| {
-            let through = self.suite.judge_server(&url, set, &self.results(name, set, "through"))?;
-            Ok(MatrixCell { subject: name, set, direct, through })
+            let through = self.suite.judge_server(&url, set, &self.results(era, set, "through"))?;
+            Ok(MatrixCell { subject: era, set, direct, through })
         });
         cells.collect()
     }
 
     /// The client scenarios against the driving client, and against Gantry between it and the suite.
     pub(super) fn clients(&self) -> Result<Vec<MatrixCell>> {
-        let measure = |(set, scenarios): (Requirements, &str)| {
+        let measure = |(set, scenarios): (&'static str, &str)| {
             let judge = |way: &str, gantry: Option<&Path>| -> Result<Checks> {
                 let mut checks = Checks::default();
                 for scenario in scenarios.split_whitespace() {
@@ -127,8 +110,8 @@ impl<'a> ConformanceRun<'a> {
         CLIENT_SCENARIOS.into_iter().map(measure).collect()
     }
 
-    fn results(&self, subject: &str, set: Requirements, way: &str) -> PathBuf {
-        self.folder.join(format!("{subject}-{}-{way}", set.revision()))
+    fn results(&self, subject: &str, set: &str, way: &str) -> PathBuf {
+        self.folder.join(format!("{subject}-{set}-{way}"))
     }
 
     /// Starts Gantry with the fixture as its only MCP server, and waits until it has the fixture's tools.

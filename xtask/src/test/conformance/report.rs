@@ -72,7 +72,7 @@ impl Report {
 }
 
 fn name(cell: &MatrixCell) -> String {
-    format!("{}/{}", cell.subject, cell.set.revision())
+    format!("{}/{}", cell.subject, cell.set)
 }
 
 fn judge(cell: &MatrixCell, expected: Option<&Checks>, exceptions: &Exceptions) -> Row {
@@ -113,16 +113,11 @@ fn unused(cells: &[MatrixCell], exceptions: &Exceptions) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::suite::Requirements;
+    use super::super::matrix::MODERN;
     use super::*;
 
     fn cell(subject: &'static str, direct: Option<&str>, through: &str) -> MatrixCell {
-        MatrixCell {
-            subject,
-            set: Requirements::Modern,
-            direct: direct.map(Checks::of),
-            through: Checks::of(through),
-        }
+        MatrixCell { subject, set: MODERN, direct: direct.map(Checks::of), through: Checks::of(through) }
     }
 
     fn exceptions(cell: &str, check: &str) -> Exceptions {

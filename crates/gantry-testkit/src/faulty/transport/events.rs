@@ -35,7 +35,6 @@ pub(super) enum Until {
     Dropped,
 }
 
-/// A frame as bytes.
 pub(super) fn event(frame: Frame) -> io::Result<Bytes> {
     match frame {
         Frame::Answer(text, _) | Frame::Note(text) => Ok(format!("event: message\ndata: {text}\n\n").into()),
