@@ -19,7 +19,6 @@ pub(crate) fn is_page_request<B>(request: &Request<B>) -> bool {
     matches!(*request.method(), Method::GET | Method::HEAD) && (named || path == "/approvals")
 }
 
-/// The page, for every request.
 pub(crate) fn respond() -> Response {
     // The browser runs only what carries this random number.
     let nonce = Uuid::new_v4().simple().to_string();

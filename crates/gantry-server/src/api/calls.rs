@@ -2,7 +2,6 @@
 
 use super::long_poll::LongPoll;
 use super::query::{self, Answer, Path, Query, Sender, json_response};
-use super::tools::entry_point;
 use crate::error::{ApiError, retry_later, status};
 use crate::model::{self, CallQuery, CallRecord, CallReply, Canceled, List, Mode, NoQuery, Wait};
 use axum::Json;
@@ -11,8 +10,8 @@ use axum::response::{IntoResponse as _, Response};
 use gantry_core::id::CallId;
 use gantry_core::{CallRequest, ErrorCode, Refusal, ToolError};
 use gantry_runtime::ledger::{self, ApprovalRow, CallFilter, CallRow};
-use gantry_runtime::projects::{Context, MOVES};
-use gantry_runtime::{Admitted, PipelineContext, Reply, Runtime};
+use gantry_runtime::projects::MOVES;
+use gantry_runtime::{Admitted, PipelineContext, Reply, Runtime, Session};
 use http::StatusCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +22,8 @@ pub(super) async fn create(sender: Sender, _: NoQuery, body: Body) -> Result<Res
         return Err(ApiError::forbidden("approving takes the key of the data folder"));
     }
     let poll = body.wait_ms.map(|wait| LongPoll::millis(&sender, wait)).transpose()?;
-    let (rt, cx, entered) = admit_call(&sender, body.project.as_deref(), body.agent.as_deref()).await?;
+    let session = || sender.shared_session(body.project.as_deref(), body.agent.as_deref());
+    let (rt, cx, entered) = admit(session).await?;
     let request = CallRequest {
         tool: body.tool,
         arguments: body.arguments.map(|raw| Box::<str>::from(raw).into()),
@@ -60,17 +60,16 @@ pub(super) async fn create(sender: Sender, _: NoQuery, body: Body) -> Result<Res
     Ok(reply_response(&reply))
 }
 
-/// Admits a call in the shared session of its caller.
-async fn admit_call(
-    sender: &Sender,
-    project: Option<&str>,
-    agent: Option<&str>,
-) -> Result<(Arc<Runtime>, PipelineContext, Result<Admitted, Refusal>), ApiError> {
+/// Admits a call in the session that its caller has now.
+pub(crate) async fn admit<E, F>(
+    session: impl Fn() -> F,
+) -> Result<(Arc<Runtime>, PipelineContext, Result<Admitted, Refusal>), E>
+where
+    F: Future<Output = Result<(Arc<Runtime>, Arc<Session>), E>>,
+{
     let mut moves = 0;
     loop {
-        let Context { runtime, agent } = sender.context(project, agent).await?;
-        let caller = sender.caller(&runtime.project, agent);
-        let session = runtime.shared_session(caller, entry_point(sender)).await?;
+        let (runtime, session) = session().await?;
         let cx = PipelineContext::new(&session);
         let entered = runtime.enter(&cx);
         // The project may have switched to another agent meanwhile. Nothing was run, and there is a new session.

@@ -15,7 +15,6 @@ use gantry_runtime::ledger::{self, KeyRow};
 use http::StatusCode;
 use std::sync::Arc;
 
-/// Characters of a key's name.
 const NAME_CHARS: usize = 64;
 
 /// Entries of a key's lists.
@@ -39,25 +38,14 @@ pub(super) async fn create(
     new.check_limits()?;
     new.check_places(&sender.app)?;
     let expires_us = new.expiry(created_us)?;
-    let (id, digest, secret) = mint();
+    let (id, secret, text) = mint();
     let NewKey { name, role, projects, agent, tools, .. } = new;
-    let (name, secret_digest) = (name.into(), digest);
-    let row = KeyRow {
-        id,
-        name,
-        secret: secret_digest,
-        role,
-        projects,
-        agent,
-        tools,
-        created_us,
-        expires_us,
-        revoked_us: None,
-    };
+    let (name, revoked_us) = (name.into(), None);
+    let row = KeyRow { id, name, secret, role, projects, agent, tools, created_us, expires_us, revoked_us };
     let key = Key::from(&row);
     sender.store().add_key(row).await.map_err(not_made)?;
     sender.app.keys.forget().await;
-    Ok((StatusCode::CREATED, Json(MadeKey { key, secret })))
+    Ok((StatusCode::CREATED, Json(MadeKey { key, secret: text })))
 }
 
 fn not_made(error: ledger::Error) -> ApiError {

@@ -10,7 +10,6 @@ use http::{HeaderMap, HeaderName, header};
 /// What the browser may do with the page: show it, with the style and the picture that are in it.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// The headers that go with the page.
 pub(super) const HEADERS: [(HeaderName, &str); 5] = [
     (header::CONTENT_TYPE, "text/html; charset=utf-8"),
     (header::CONTENT_SECURITY_POLICY, POLICY),
