@@ -63,7 +63,6 @@ pub struct Options {
     /// HTTP sessions that are open at once; the one that was idle for longest makes room. Once an identity has a quarter
     /// of them, it makes room for itself.
     pub max_sessions: usize,
-    /// How long an HTTP session may go without a request.
     pub session_idle: Duration,
 }
 
@@ -181,7 +180,6 @@ impl Server {
         }
     }
 
-    /// Ends an HTTP session that was removed.
     fn terminate(&self, session: &HttpSession) {
         session.logs.end_all();
         self.close_session(Arc::clone(&session.connection.handler));

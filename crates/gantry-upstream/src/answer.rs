@@ -67,7 +67,6 @@ pub(super) fn server_down(server: &UpstreamServer) -> CallFailure {
     CallFailure { error: error.with_details(server.unavailable_details()), effect }
 }
 
-/// The fault that a caller gets for a failure.
 pub(super) fn to_fault(server: &UpstreamServer, tool: &Tool, failure: UpstreamError) -> CallFailure {
     let id = server.id();
     match failure {

@@ -11,7 +11,6 @@ use crate::{Version, lock};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 
-/// A client that sent `initialize`.
 pub(super) struct Connection {
     pub(super) handler: Arc<dyn Handler>,
     pub(super) version: Version,
@@ -69,7 +68,6 @@ pub(super) struct Settings(Mutex<Chosen>);
 struct Chosen {
     /// The least level of log messages; `None` means no messages.
     level: Option<LogLevel>,
-    /// The resources that the client has subscribed to.
     watched: HashSet<String>,
 }
 

@@ -44,7 +44,6 @@ pub(super) fn write(
     Ok(())
 }
 
-/// Refuses result types that the client does not know.
 fn check_result_type(members: &Object<'_>, context: &ResponseContext<'_>) -> Result<(), ErrorObject> {
     let result_type = members.string("resultType");
     match result_type.as_deref() {

@@ -65,7 +65,6 @@ impl Server {
     }
 }
 
-/// One connection, from its first message to its last.
 pub(super) struct Duplex {
     server: Server,
     handler: Arc<dyn Handler>,
@@ -195,7 +194,6 @@ impl Duplex {
         Ok(welcome)
     }
 
-    /// Opens the session of this connection if it has none.
     async fn ensure_session(&mut self) -> Result<(), ErrorObject> {
         if !self.has_session {
             self.handler.open_session().await?;

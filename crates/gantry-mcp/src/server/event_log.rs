@@ -23,7 +23,6 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-/// The stream that belongs to no request.
 pub(super) const SESSION_STREAM: u64 = 0;
 
 /// Bytes of the events of all sessions, and their limit.
@@ -44,7 +43,6 @@ impl LogBudget {
     }
 }
 
-/// The streams of one session.
 pub(super) struct EventLogs {
     /// Tells the events of this session from those of others.
     tag: String,
@@ -62,7 +60,6 @@ struct State {
 #[derive(Default)]
 struct Stream {
     events: VecDeque<Event>,
-    /// The number of the last event.
     last: u64,
     /// The last event that was sent.
     sent: u64,
@@ -95,7 +92,6 @@ impl EventLogs {
         Arc::new(Self { tag, state: Mutex::new(State { streams, last: SESSION_STREAM }), budget })
     }
 
-    /// Begins the stream of a request.
     pub(super) fn open(&self) -> u64 {
         let mut state = lock(&self.state);
         state.last += 1;
@@ -144,7 +140,6 @@ impl EventLogs {
         }
     }
 
-    /// Drops streams that ended longer ago than this.
     pub(super) fn expire(&self, kept: Duration) {
         let mut state = lock(&self.state);
         let is_old = |stream: &Stream| stream.ended.is_some_and(|ended| ended.elapsed() > kept);

@@ -55,7 +55,6 @@ impl Server {
         }
     }
 
-    /// Answers any other method.
     #[must_use]
     pub fn other_method(&self) -> Response<Body> {
         let mut response = empty(StatusCode::METHOD_NOT_ALLOWED);
@@ -192,7 +191,6 @@ fn unsuitable(headers: &HeaderMap, accept: Accept) -> Option<Response<Body>> {
     None
 }
 
-/// What a client takes as a response, from its header `Accept`.
 #[derive(Debug, Clone, Copy)]
 struct Accept {
     json: bool,
@@ -226,7 +224,6 @@ impl Accept {
         accept
     }
 
-    /// Whether the client takes events before its response.
     fn takes_events(self) -> bool {
         self.events != Events::Refused
     }

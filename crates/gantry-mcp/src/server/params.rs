@@ -54,7 +54,6 @@ impl<'a> Params<'a> {
         Some(self.string(key))
     }
 
-    /// A request that is forwarded to a server.
     pub(super) fn forward(
         &self,
         method: ForwardMethod,
@@ -107,7 +106,6 @@ impl<'a> Params<'a> {
         Ok(uri.into_owned())
     }
 
-    /// The version that `initialize` leads to.
     pub(super) fn negotiated_version(&self) -> Result<Version, ErrorObject> {
         let requested = self.string("protocolVersion");
         requested

@@ -12,7 +12,6 @@ use gantry_core::CallRequest;
 use gantry_provider::client::TASKS_EXTENSION;
 use std::sync::Arc;
 
-/// A request that was parsed and is ready to run.
 #[derive(Debug)]
 pub(super) struct ParsedRequest {
     pub(super) id: Id<'static>,
@@ -59,7 +58,6 @@ impl Operation {
         matches!(self.result_kind(), ResultKind::Call | ResultKind::Forward(ReadResource | GetPrompt))
     }
 
-    /// Reads the operation of a request.
     pub(super) fn read(
         method: &str,
         params: &Params<'_>,
