@@ -21,9 +21,7 @@ impl Server {
         handler: &Arc<dyn Handler>,
         request: Request<'_>,
     ) -> Answer {
-        if let Some(reply) = self.check_modern(&**handler, &request, Some(headers)) {
-            return Ok(reply.into());
-        }
+        self.check_modern(&**handler, &request, Some(headers))?;
         if request.method == "subscriptions/listen" {
             return self.post_listen(accept, handler, &request).await;
         }
