@@ -9,7 +9,6 @@ mod health;
 mod keys;
 mod lock;
 mod long_poll;
-mod projects;
 pub(crate) mod query;
 pub(crate) mod routes;
 mod runs;

@@ -120,10 +120,6 @@ impl Listing {
         offers(&self.about, capability)
     }
 
-    pub(crate) fn instructions_digest(&self) -> Option<Digest> {
-        self.about.instructions.as_ref().map(|text| Digest::of(text.as_bytes()))
-    }
-
     pub(crate) fn items(&self, kind: ListKind) -> &[Box<str>] {
         self.items.get(&kind).map(Vec::as_slice).unwrap_or_default()
     }

@@ -240,7 +240,8 @@ fn pin_listing(pinned: &mut Pinned, server: &str, listing: &Listing, only: Optio
     }
     let entry = pinned.servers.entry(server.to_owned()).or_default();
     if only.is_none() {
-        entry.instructions = listing.instructions_digest();
+        let instructions = listing.about.instructions.as_deref();
+        entry.instructions = instructions.map(|text| Digest::of(text.as_bytes()));
     }
     let selected = |name: &str| only.is_none_or(|only| only == name);
     entry.tools.retain(|name, _| !selected(name) || listing.tool(name).is_some());

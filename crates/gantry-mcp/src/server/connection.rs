@@ -35,7 +35,7 @@ impl Connection {
             handler: Arc::clone(handler),
             version,
             in_flight,
-            capabilities: params.session_capabilities(),
+            capabilities: params.get("capabilities").map(Capabilities::new).unwrap_or_default(),
             number,
             client_requests: ClientRequests::default(),
             settings: Settings::new(handler.features().logging),

@@ -107,13 +107,22 @@ impl EventLogs {
     }
 
     /// Adds a message to a stream. The receipt is awaited right before the message is sent for the first time.
-    pub(super) fn push(&self, stream: u64, message: &str, delivery: Delivery, receipt: Option<Receipt>) {
-        self.add(stream, None, message, delivery, receipt);
+    pub(super) fn push(&self, to: u64, message: &str, delivery: Delivery, receipt: Option<Receipt>) {
+        let mut state = lock(&self.state);
+        let Some(stream) = state.streams.get_mut(&to) else { return };
+        stream.last += 1;
+        let number = stream.last;
+        let retry = message.is_empty().then_some(RETRY_MS);
+        let bytes = event(Some(format_args!("{}-{to}-{number}", self.tag)), retry, message);
+        self.budget.used.fetch_add(bytes.len(), Relaxed);
+        stream.events.push_back(Event { number, bytes, delivery, receipt });
+        stream.trim(&self.budget);
+        stream.changed.notify_waiters();
     }
 
     /// Adds an event without a message, so that the client has an id to come back with before the first message.
     pub(super) fn prime(&self, stream: u64) {
-        self.add(stream, Some(RETRY_MS), "", Delivery::BestEffort, None);
+        self.push(stream, "", Delivery::BestEffort, None);
     }
 
     /// Ends a stream. It can still be resumed for a while.
@@ -189,18 +198,6 @@ impl EventLogs {
         let state = lock(&self.state);
         let stream = state.streams.get(&position.stream)?;
         stream.can_resume_after(position.event).then_some(position)
-    }
-
-    fn add(&self, to: u64, retry_ms: Option<u32>, data: &str, delivery: Delivery, receipt: Option<Receipt>) {
-        let mut state = lock(&self.state);
-        let Some(stream) = state.streams.get_mut(&to) else { return };
-        stream.last += 1;
-        let number = stream.last;
-        let bytes = event(Some(format_args!("{}-{to}-{number}", self.tag)), retry_ms, data);
-        self.budget.used.fetch_add(bytes.len(), Relaxed);
-        stream.events.push_back(Event { number, bytes, delivery, receipt });
-        stream.trim(&self.budget);
-        stream.changed.notify_waiters();
     }
 
     fn remove(&self, state: &mut State, stream: u64) {

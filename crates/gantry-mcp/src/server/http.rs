@@ -146,17 +146,13 @@ impl Server {
             return Err(Reply::error(StatusCode::BAD_REQUEST, id, &ErrorObject::invalid_request(message)));
         };
         let refused = |error| Reply::error(StatusCode::BAD_REQUEST, id, &error);
-        check_legacy_version(headers).map_err(refused)?;
+        // Clients before 2025-06-18 send no version.
+        let version = era::single_value(headers, &era::VERSION_HEADER).map_err(refused)?;
+        if let Some(unknown) = version.filter(|version| Version::parse(version).is_none()) {
+            return Err(refused(era::unsupported(unknown, &Version::ALL)));
+        }
         let session = sent.to_str().ok().and_then(|sent| self.inner.sessions.find(sent, &**handler));
         session.ok_or_else(|| unknown_session(id))
-    }
-}
-
-/// Checks the version header of a legacy message. Clients before 2025-06-18 send none.
-fn check_legacy_version(headers: &HeaderMap) -> Result<(), ErrorObject> {
-    match era::single_value(headers, &era::VERSION_HEADER)? {
-        Some(version) if Version::parse(version).is_none() => Err(era::unsupported(version, &Version::ALL)),
-        Some(_) | None => Ok(()),
     }
 }
 

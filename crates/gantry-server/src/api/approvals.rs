@@ -27,8 +27,7 @@ pub(super) async fn list(sender: Sender, Query(query): Query<ApprovalQuery>) -> 
         name: query.tool.map(Into::into),
         session: query.session,
         call: query.call,
-        cursor: None,
-        limit: 0,
+        ..ApprovalFilter::default()
     };
     let store = sender.store();
     let fetch = |cursor, limit| store.approvals(ApprovalFilter { cursor, limit, ..filter.clone() });

@@ -103,8 +103,7 @@ pub(super) async fn list(sender: Sender, Query(query): Query<CallQuery>) -> Answ
         state: query.state,
         since_us: query::moment("since", query.since.as_deref())?,
         until_us: query::moment("until", query.until.as_deref())?,
-        cursor: None,
-        limit: 0,
+        ..CallFilter::default()
     };
     let fetch = |cursor, limit| sender.store().calls(CallFilter { cursor, limit, ..filter.clone() });
     let keep = |row: &CallRow| sender.can_access_project(&row.head.caller.project);

@@ -1,6 +1,6 @@
 //! The routes of the API: one table, from which the router and the OpenAPI document are made.
 
-use super::{agents, approvals, calls, events, grants, health, keys, lock, projects, runs, servers, tools};
+use super::{agents, approvals, calls, events, grants, health, keys, lock, runs, servers, tools};
 use crate::model::{
     Agent, AgentDetails, Approval, ApprovalQuery, AuditVerification, CallQuery, CallRecord, CallReply,
     CallRequest, Canceled, ChangedServer, Configuration, Decision, EventQuery, ExplainQuery, Explained,
@@ -81,7 +81,7 @@ pub(crate) fn operations() -> Vec<Operation> {
             "Make an agent the active one of its project").admin().query::<InProject>().optional_body::<InProject>(),
         op::<Switched>("post /api/v1/agents/{name}/deactivate", "deactivateAgent", post(agents::deactivate),
             "Make no agent active, if this one is").admin().query::<InProject>().optional_body::<InProject>(),
-        op::<List<Project>>("get /api/v1/projects", "listProjects", get(projects::list), "List the projects and what each has"),
+        op::<List<Project>>("get /api/v1/projects", "listProjects", get(agents::list_projects), "List the projects and what each has"),
         op::<Configuration>("get /api/v1/config", "getConfiguration", get(health::show_config), "Whether the configuration on the disk is the one that holds").admin(),
         op::<Reloaded>("post /api/v1/config/reload", "reloadConfiguration", post(health::reload_config),
             "Read the configuration again and apply what has changed").admin(),

@@ -5,7 +5,7 @@ use super::result::{refused, result};
 use super::session::SessionKind;
 use super::tasks;
 use crate::api::calls::admit;
-use gantry_core::CallRequest;
+use gantry_core::{CallRequest, raw};
 use gantry_mcp::client::ListKind;
 use gantry_mcp::exchange::BoxFuture;
 use gantry_mcp::headers::{HeaderParam, header_params};
@@ -90,8 +90,10 @@ impl Handler for Gateway {
             if matches!(
                 method,
                 ForwardMethod::TaskGet | ForwardMethod::TaskUpdate | ForwardMethod::TaskCancel
-            ) && let Some(call) = tasks::own_call(&request.params)
+            ) && let Some(task) = raw::string_member(&request.params, "taskId")
+                && let Ok(call) = task.parse()
             {
+                // The task is one of Gantry's own.
                 return tasks::request(&runtime, &session, method, call).await;
             }
             runtime.request(&session, request).await

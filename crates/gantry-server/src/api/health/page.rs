@@ -1,8 +1,8 @@
 //! The first page: how the servers are doing, which agents there are, and where to connect. Written here, without a
 //! script; it shows what the agent role may see and nothing else.
 
+use crate::api::agents;
 use crate::api::query::Sender;
-use crate::api::{agents, projects};
 use crate::model::{Agent, HealthStatus, Server};
 use gantry_runtime::projects::DEFAULT;
 use http::{HeaderMap, HeaderName, header};
@@ -22,7 +22,7 @@ pub(super) const HEADERS: [(HeaderName, &str); 5] = [
 pub(super) fn render(sender: &Sender, headers: &HeaderMap) -> String {
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or("localhost");
     let host = escaped(host);
-    let projects = projects::visible(sender);
+    let projects = agents::visible_projects(sender);
     let mut servers = sender.app.projects.servers(None);
     servers.retain(|server| sender.can_access_project(&server.project));
     let agents: Vec<Agent> = agents::visible(sender, None).collect();
