@@ -7,7 +7,7 @@
 //! kept while their request runs, regardless of limits. Other messages are not replayed. When the events of all sessions
 //! are too large, streams that have ended are dropped early, the oldest first.
 
-use super::body::event;
+use super::body::{Source, event};
 use super::handler::Receipt;
 use super::outgoing::Delivery;
 use crate::limits::{RETRY_MS, SESSION_STREAMS, STREAM_BYTES, STREAM_EVENTS, STREAM_KEPT_WHEN_FULL};
@@ -272,11 +272,11 @@ enum Poll {
     End,
 }
 
-impl EventReader {
+impl Source for EventReader {
     /// Waits for the next event; `None` at the end of the stream, or when another reader has replaced this one.
     ///
     /// Cancel-safety: nothing is lost when the future is dropped; a receipt that was being awaited goes on.
-    pub(super) async fn next(&mut self) -> Option<Bytes> {
+    async fn next(&mut self) -> Option<Bytes> {
         loop {
             let changed = Arc::clone(&self.changed);
             let mut changed = pin!(changed.notified());
@@ -298,7 +298,9 @@ impl EventReader {
             }
         }
     }
+}
 
+impl EventReader {
     /// Whether no other reader has replaced this one and the stream is still there.
     pub(super) fn is_current(&self) -> bool {
         let state = lock(&self.logs.state);

@@ -62,5 +62,5 @@ pub(super) async fn queues(sender: Sender) -> Answer<List<Queue>> {
 }
 
 pub(super) async fn page(sender: Sender, headers: HeaderMap) -> Response {
-    (page::HEADERS, page::render(&sender, &headers)).into_response()
+    crate::page::html(page::POLICY, page::render(&sender, &headers))
 }

@@ -3,9 +3,8 @@
 use super::{Accept, Answer, Events, SESSION_HEADER};
 use crate::envelope::Request;
 use crate::limits::{SESSION_IN_FLIGHT, STREAM_AFTER};
-use crate::server::body::Source;
 use crate::server::connection::Connection;
-use crate::server::event_log::{EventLogs, EventPosition, EventReader, SESSION_STREAM};
+use crate::server::event_log::{EventLogs, EventPosition, SESSION_STREAM};
 use crate::server::in_flight::{InFlightGuard, InFlightRequests};
 use crate::server::notifications::{NotificationFeed, SessionEvents};
 use crate::server::outgoing::Delivery;
@@ -14,7 +13,6 @@ use crate::server::request_task::{Next, RequestTask};
 use crate::server::sessions::HttpSession;
 use crate::server::{Body, EventStream, Handler, Reply, Server, legacy};
 use crate::{ErrorObject, Version};
-use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use std::sync::Arc;
 use std::time::Duration;
@@ -142,10 +140,4 @@ impl Server {
 /// Whether streams begin with an event that has an id and no message. Clients before 2025-11-25 refuse it.
 fn sends_priming_event(session: &HttpSession) -> bool {
     session.connection.version >= Version::V2025_11_25
-}
-
-impl Source for EventReader {
-    async fn next(&mut self) -> Option<Bytes> {
-        self.next().await
-    }
 }

@@ -5,18 +5,10 @@ use crate::api::agents;
 use crate::api::query::Sender;
 use crate::model::{Agent, HealthStatus, Server};
 use gantry_runtime::projects::DEFAULT;
-use http::{HeaderMap, HeaderName, header};
+use http::{HeaderMap, header};
 
 /// What the browser may do with the page: show it, with the style and the picture that are in it.
-const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-
-pub(super) const HEADERS: [(HeaderName, &str); 5] = [
-    (header::CONTENT_TYPE, "text/html; charset=utf-8"),
-    (header::CONTENT_SECURITY_POLICY, POLICY),
-    (header::CACHE_CONTROL, "no-store"),
-    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-    (header::REFERRER_POLICY, "no-referrer"),
-];
+pub(super) const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// The page, for a browser that came by this host: what its sender may know of.
 pub(super) fn render(sender: &Sender, headers: &HeaderMap) -> String {
