@@ -20,6 +20,8 @@ pub fn document() -> Value {
         let item = paths.entry(operation.path).or_insert_with(|| json!({}));
         item[operation.method] = schemas.describe(operation);
     }
+    let mut definitions = schemas.requests.take_definitions(true);
+    definitions.extend(schemas.answers.take_definitions(true));
     json!({
         "openapi": "3.1.0",
         "info": {
@@ -28,7 +30,7 @@ pub fn document() -> Value {
         },
         "security": [{}, { "key": [] }],
         "paths": paths,
-        "components": { "securitySchemes": { "key": { "type": "http", "scheme": "bearer" } }, "schemas": schemas.take() },
+        "components": { "securitySchemes": { "key": { "type": "http", "scheme": "bearer" } }, "schemas": definitions },
     })
 }
 
@@ -44,17 +46,10 @@ impl Schemas {
             settings.definitions_path = "/components/schemas".into();
             settings.meta_schema = None;
         });
+        let settings = settings.with_transform(RecursiveTransform(drop_default));
         Self {
-            requests: settings
-                .clone()
-                .for_deserialize()
-                .with_transform(RecursiveTransform(drop_default))
-                .into_generator(),
-            answers: settings
-                .for_serialize()
-                .with_transform(RecursiveTransform(drop_default))
-                .with_transform(RecursiveTransform(compose))
-                .into_generator(),
+            requests: settings.clone().for_deserialize().into_generator(),
+            answers: settings.for_serialize().with_transform(RecursiveTransform(compose)).into_generator(),
         }
     }
 
@@ -100,13 +95,6 @@ impl Schemas {
             |name| json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } }),
         );
         query.chain(path).collect()
-    }
-
-    /// Every schema that was referred to, by its name.
-    fn take(&mut self) -> Map<String, Value> {
-        let mut schemas = self.requests.take_definitions(true);
-        schemas.extend(self.answers.take_definitions(true));
-        schemas
     }
 }
 

@@ -51,7 +51,7 @@ pub(super) async fn create(sender: Sender, _: NoQuery, body: Body) -> Result<Res
         && poll.acquire_slot().is_ok()
     {
         let record = until_over(&sender, held.call, &mut poll).await?;
-        if record.as_ref().is_some_and(Record::is_over) {
+        if record.as_ref().is_some_and(|(call, _)| call.state.is_over()) {
             let outcome = reply_from_record(&sender, held.call, record).await?;
             let status = outcome.error.as_ref().map_or(StatusCode::OK, |error| status(error.code));
             return Ok((status, Json(outcome)).into_response());
@@ -146,18 +146,8 @@ pub(super) async fn show(
     Ok(Json(reply_from_record(&sender, id, record).await?))
 }
 
-/// What the ledger has of a call.
-struct Record {
-    call: CallRow,
-    /// The approval that it waits or has waited for.
-    approval: Option<ApprovalRow>,
-}
-
-impl Record {
-    fn is_over(&self) -> bool {
-        self.call.state.is_over()
-    }
-}
+/// What the ledger has of a call, and the approval that it waits or has waited for.
+type Record = (CallRow, Option<ApprovalRow>);
 
 /// The call when it is over, or as it stands when the time is.
 async fn until_over(
@@ -168,7 +158,8 @@ async fn until_over(
     loop {
         poll.mark_seen();
         let record = find(sender, id).await?;
-        if record.as_ref().is_some_and(Record::is_over) || !poll.wait_for_change().await? {
+        let is_over = record.as_ref().is_some_and(|(call, _)| call.state.is_over());
+        if is_over || !poll.wait_for_change().await? {
             return Ok(record);
         }
     }
@@ -184,7 +175,7 @@ async fn find(sender: &Sender, id: CallId) -> Result<Option<Record>, ApiError> {
         .filter(|row| sender.can_access_project(&row.head.caller.project))
         .filter(|row| own.as_ref().is_none_or(|own| row.head.caller.principal == *own));
     match call {
-        Some(call) => Ok(Some(Record { call, approval: sender.store().approval_of(id).await? })),
+        Some(call) => Ok(Some((call, sender.store().approval_of(id).await?))),
         // Only its record says in which project it is.
         None if running && (own.is_some() || sender.projects.is_none()) => Ok(None),
         None => Err(ApiError::not_found(format!("there is no call {id}"))),
@@ -198,7 +189,7 @@ async fn reply_from_record(
     id: CallId,
     record: Option<Record>,
 ) -> Result<CallReply, ApiError> {
-    let Some(Record { call, approval }) = record else {
+    let Some((call, approval)) = record else {
         return Ok(CallReply::unmeasured(id, ledger::State::Executing));
     };
     if let Some(approval) = &approval

@@ -18,13 +18,11 @@ pub(super) async fn live() -> Json<Health> {
 
 /// Ready means that a call could be put on record now.
 pub(super) async fn ready(State(app): State<App>) -> Response {
-    match app.projects.store().flush().await {
-        Ok(()) => Json(Health { status: "ready".into(), reason: None }).into_response(),
-        Err(error) => {
-            let body = Json(Health { status: "unavailable".into(), reason: Some(error.to_string()) });
-            (StatusCode::SERVICE_UNAVAILABLE, body).into_response()
-        }
-    }
+    let (code, status, reason) = match app.projects.store().flush().await {
+        Ok(()) => (StatusCode::OK, "ready", None),
+        Err(error) => (StatusCode::SERVICE_UNAVAILABLE, "unavailable", Some(error.to_string())),
+    };
+    (code, Json(Health { status: status.into(), reason })).into_response()
 }
 
 /// Whether the configuration on the disk is the one that holds.

@@ -114,20 +114,18 @@ impl NewKey {
         let end = match (&self.expires_at, &self.expires_in) {
             (None, None) => return Ok(None),
             (Some(_), Some(_)) => {
-                return Err(ApiError::invalid(
-                    "expiresAt and expiresIn say the same thing; give one of them",
-                ));
+                Err("expiresAt and expiresIn say the same thing; give one of them".to_owned())
             }
-            (Some(at), None) => clock::parse(at).ok_or_else(|| {
-                ApiError::invalid(format!("expiresAt is a time such as 2026-12-31T00:00:00Z, not {at:?}"))
-            })?,
+            (Some(at), None) => clock::parse(at)
+                .ok_or_else(|| format!("expiresAt is a time such as 2026-12-31T00:00:00Z, not {at:?}")),
             (None, Some(span)) => {
                 let span_us = clock::span_us(span).filter(|span| *span > 0);
-                span_us.and_then(|span| now.checked_add(span)).ok_or_else(|| {
-                    ApiError::invalid(format!("expiresIn is a span such as 90m, 12h or 30d, not {span:?}"))
-                })?
+                span_us
+                    .and_then(|span| now.checked_add(span))
+                    .ok_or_else(|| format!("expiresIn is a span such as 90m, 12h or 30d, not {span:?}"))
             }
         };
+        let end = end.map_err(ApiError::invalid)?;
         if end <= now {
             return Err(ApiError::invalid("a key cannot have expired already; choose a time to come"));
         }
