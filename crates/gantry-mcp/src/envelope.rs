@@ -11,7 +11,6 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
-/// The content of one line or one body.
 #[derive(Debug)]
 pub(crate) enum Message<'a> {
     Request(Request<'a>),
@@ -45,7 +44,6 @@ pub(crate) struct Response<'a> {
     pub(crate) outcome: Result<&'a str, &'a str>,
 }
 
-/// The params of a message and the `_meta` in them.
 #[derive(Debug, Default)]
 pub(crate) struct Params<'a> {
     /// The text of the whole object.
@@ -215,7 +213,6 @@ impl<'a> Params<'a> {
         self.get(key).and_then(json::string)
     }
 
-    /// The text of a member of `_meta`.
     pub(crate) fn meta(&self, key: &str) -> Option<&'a str> {
         self.meta.get(key).filter(|value| *value != "null")
     }

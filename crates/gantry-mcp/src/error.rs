@@ -4,7 +4,6 @@ use crate::envelope::cut;
 use crate::limits::EXCERPT_CHARS;
 pub use gantry_provider::{ErrorObject, code};
 
-/// The error for a method that this server does not have.
 pub(crate) fn method_not_found(method: &str) -> ErrorObject {
     let message = format!(
         "there is no method {:?} here; see the capabilities that this server declares",

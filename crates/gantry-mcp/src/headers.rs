@@ -8,14 +8,12 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use std::borrow::Cow;
 
-/// The beginning of the name of every header for an argument.
 pub const PARAM_PREFIX: &str = "Mcp-Param-";
 
 const ANNOTATION: &str = "x-mcp-header";
 const ENCODED_START: &str = "=?base64?";
 const ENCODED_END: &str = "?=";
 
-/// An argument that is repeated in a header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeaderParam {
     /// The whole name of the header, as the schema writes it.
@@ -116,7 +114,6 @@ fn hides_annotation(value: &Value) -> bool {
     }
 }
 
-/// Whether a text can be part of the name of a header.
 fn is_token(text: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     !text.is_empty() && text.bytes().all(allowed)

@@ -63,7 +63,6 @@ pub struct Options {
     /// HTTP sessions that are open at once; the one that was idle for longest makes room. Once an identity has a quarter
     /// of them, it makes room for itself.
     pub max_sessions: usize,
-    /// How long an HTTP session may go without a request.
     pub session_idle: Duration,
 }
 
@@ -181,7 +180,6 @@ impl Server {
         }
     }
 
-    /// Ends an HTTP session that was removed.
     fn terminate(&self, session: &HttpSession) {
         session.logs.end_all();
         self.close_session(Arc::clone(&session.connection.handler));
@@ -252,22 +250,23 @@ impl Server {
         }
     }
 
-    /// Checks a modern request and answers `server/discover`; `None` if it is to be parsed further. Transports without
-    /// headers pass none.
+    /// Checks a modern request. Transports without headers pass none.
+    ///
+    /// # Errors
+    /// The response, where the request needs no work: a refusal, or the one to `server/discover`.
     fn check_modern(
         &self,
         handler: &dyn Handler,
         request: &Request<'_>,
         headers: Option<&HeaderMap>,
-    ) -> Option<Reply> {
-        if let Err(error) = modern::check(request, headers) {
-            return Some(Reply::error(StatusCode::BAD_REQUEST, Some(&request.id), &error));
+    ) -> Result<(), Reply> {
+        let refused = |error| Reply::error(StatusCode::BAD_REQUEST, Some(&request.id), &error);
+        modern::check(request, headers).map_err(refused)?;
+        if request.method != "server/discover" {
+            return Ok(());
         }
-        (request.method == "server/discover").then(|| {
-            let instructions = handler.instructions();
-            let text = self.inner.writer.discover(&request.id, &handler.features(), instructions.as_deref());
-            Reply::ok(text)
-        })
+        let (features, instructions) = (handler.features(), handler.instructions());
+        Err(Reply::ok(self.inner.writer.discover(&request.id, &features, instructions.as_deref())))
     }
 
     fn welcome(&self, connection: &Connection, id: &Id<'_>) -> Reply {

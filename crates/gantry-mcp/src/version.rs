@@ -3,7 +3,6 @@
 /// A protocol version, ordered by date.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Version {
-    /// The first one.
     V2024_11_05,
     /// Streamable HTTP and, only here, batches.
     V2025_03_26,
@@ -16,7 +15,6 @@ pub enum Version {
 }
 
 impl Version {
-    /// All of them, oldest first.
     pub const ALL: [Self; 5] =
         [Self::V2024_11_05, Self::V2025_03_26, Self::V2025_06_18, Self::V2025_11_25, Self::V2026_07_28];
     /// The newest version that `initialize` can lead to.
@@ -24,7 +22,6 @@ impl Version {
     /// The version whose requests stand alone.
     pub const MODERN: Self = Self::V2026_07_28;
 
-    /// The date that names it.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -36,7 +33,6 @@ impl Version {
         }
     }
 
-    /// The version with this date, if it is known.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|version| version.as_str() == text)

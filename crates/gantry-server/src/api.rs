@@ -2,16 +2,13 @@
 
 mod agents;
 mod approvals;
-mod calls;
-mod config;
+pub(crate) mod calls;
 mod events;
 mod grants;
 mod health;
 mod keys;
 mod lock;
 mod long_poll;
-mod policy;
-mod projects;
 pub(crate) mod query;
 pub(crate) mod routes;
 mod runs;
@@ -29,13 +26,10 @@ use bytes::Bytes;
 use http::{Method, StatusCode};
 use std::time::Duration;
 
-/// Bytes of a request's body.
 pub(crate) const MAX_BODY_BYTES: usize = 8 * 1024 * 1024;
 
-/// How long a client may take to send a body.
 pub(crate) const BODY_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// The whole site.
 pub fn router(app: App) -> Router {
     let mut router = Router::new();
     for operation in routes::operations() {
@@ -83,10 +77,7 @@ impl App {
         let mut request = request.body(Body::from(body))?;
         request.extensions_mut().insert(crate::Identity::owner());
         let service = hyper_util::service::TowerToHyperService::new(router(self.clone()));
-        let response = match hyper::service::Service::call(&service, request).await {
-            Ok(response) => response,
-            Err(never) => match never {},
-        };
+        let Ok(response) = hyper::service::Service::call(&service, request).await;
         let status = response.status();
         // The answer was made in this process, within its limits.
         let bytes = to_bytes(response.into_body(), usize::MAX).await.unwrap_or_default();

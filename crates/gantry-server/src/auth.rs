@@ -56,7 +56,6 @@ impl Identity {
         }
     }
 
-    /// The owner of the data folder.
     pub fn owner() -> Self {
         Self { owner: true, ..Self::unlimited("person", Role::Admin) }
     }
@@ -109,18 +108,13 @@ impl Identity {
 
 /// What authenticates a sender: the key of the data folder, a key of the store or, on loopback, being on the machine.
 pub(crate) struct Keys {
-    admin: Arc<str>,
-    open_to_machine: bool,
-    ring: Arc<ApiKeyCache>,
+    pub(crate) admin: Arc<str>,
+    /// Whether the agent role takes no key, because only this machine can reach the server.
+    pub(crate) open_to_machine: bool,
+    pub(crate) ring: Arc<ApiKeyCache>,
 }
 
 impl Keys {
-    /// The data folder's key and those of the store; `loopback` opens the agent role to the machine.
-    pub(crate) fn new(admin: Arc<str>, loopback: bool, ring: Arc<ApiKeyCache>) -> Self {
-        Self { admin, open_to_machine: loopback, ring }
-    }
-
-    /// The sender of these headers.
     pub(crate) async fn identify(&self, headers: &HeaderMap) -> Result<Identity, ApiError> {
         let Some(sent) = headers.get(header::AUTHORIZATION) else {
             return if self.open_to_machine {

@@ -7,7 +7,6 @@ use gantry_core::error::{ErrorCode, Refusal, ToolError};
 use gantry_runtime::ledger::{self, ApprovalRow};
 use http::{HeaderValue, StatusCode, header};
 
-/// The error answer to a request.
 #[derive(Debug)]
 pub struct ApiError {
     status: StatusCode,

@@ -9,7 +9,6 @@ use http::uri::Authority;
 use http::{HeaderMap, Request, header};
 use std::net::SocketAddr;
 
-/// Which Host and Origin values are accepted.
 #[derive(Debug, Clone)]
 pub(crate) struct HostCheck {
     hosts: Vec<String>,

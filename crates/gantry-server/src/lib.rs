@@ -59,7 +59,6 @@ impl App {
         self.mcp.shutdown().await;
     }
 
-    /// The projects behind the endpoints.
     #[must_use]
     pub fn projects(&self) -> &Arc<Projects> {
         &self.projects

@@ -28,7 +28,6 @@ use tokio_util::task::TaskTracker;
 /// Connections at once; more wait to be accepted.
 const CONNECTIONS: usize = 4096;
 
-/// How long a client may take to send its headers.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long open connections may take to finish when the server stops.
@@ -55,7 +54,6 @@ pub struct Options {
     pub allowed_origins: Vec<String>,
 }
 
-/// The address that is bound unless the configuration says otherwise.
 const DEFAULT_BIND: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7420);
 
 impl Default for Options {
@@ -76,7 +74,6 @@ impl From<Bind> for SocketAddr {
     }
 }
 
-/// Why a server cannot listen.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The address is taken or not ours.
@@ -98,9 +95,10 @@ pub async fn serve(
     let bind = |source| Error::Bind { address: options.bind, source };
     let listener = TcpListener::bind(options.bind).await.map_err(bind)?;
     let address = listener.local_addr().map_err(bind)?;
+    let (open_to_machine, ring) = (address.ip().is_loopback(), Arc::clone(&app.keys));
     let filter = Arc::new(RequestFilter {
         hosts: HostCheck::new(address, &options.allowed_hosts, &options.allowed_origins),
-        keys: Keys::new(admin_key, address.ip().is_loopback(), Arc::clone(&app.keys)),
+        keys: Keys { admin: admin_key, open_to_machine, ring },
         router: api::router(app.clone()),
         app: app.clone(),
     });
@@ -225,10 +223,8 @@ impl RequestFilter {
         }
         request.extensions_mut().insert(identity);
         let service = TowerToHyperService::new(self.router.clone());
-        match hyper::service::Service::call(&service, request).await {
-            Ok(response) => response,
-            Err(never) => match never {},
-        }
+        let Ok(response) = hyper::service::Service::call(&service, request).await;
+        response
     }
 }
 

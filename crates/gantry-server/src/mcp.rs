@@ -14,7 +14,6 @@ use serde_json::json;
 use session::CurrentSession;
 use std::sync::{Arc, OnceLock};
 
-/// The MCP server in front of these projects.
 #[must_use]
 pub fn endpoint(projects: &Projects) -> Server {
     let info = json!({ "name": "gantry", "title": "Gantry", "version": env!("CARGO_PKG_VERSION") });

@@ -7,7 +7,7 @@ mod queries;
 mod requests;
 mod resources;
 
-pub use gantry_core::error::{EffectState, ErrorCode, ToolError};
+pub use gantry_core::error::{ErrorCode, ToolError};
 pub use gantry_core::{Effect, EntryPoint, Priority, Role, State, ToolKind};
 pub use gantry_provider::{
     HealthStatus, ImportStatus as Import, PinDiff as LockDiff, Pins, ProviderStatus as Server,
@@ -17,8 +17,7 @@ pub use gantry_runtime::clock::Timestamp;
 pub use gantry_runtime::event::{EventKind, EventLine, EventView as Event};
 pub use gantry_runtime::ledger::Scope;
 pub use gantry_runtime::ledger_view::{
-    Accounting, Approval, ApprovalCaller, CallRecord, Decided, Operation, OperationRequest,
-    OperationResponse, RecordedError, RefusedDecision, Run, RunTree, Totals, Turn,
+    Approval, CallRecord, Decided, Operation, RecordedError, Run, RunTree, Turn,
 };
 pub use gantry_runtime::projects::{Reloaded, Switched};
 pub use gantry_runtime::queue::Snapshot as Queue;

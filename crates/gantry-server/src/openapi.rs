@@ -8,22 +8,20 @@ use schemars::transform::RecursiveTransform;
 use schemars::{Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
-/// `GET /api/openapi.json`.
 pub(crate) async fn serve() -> Json<Value> {
     Json(document())
 }
 
-/// The document.
 #[must_use]
 pub fn document() -> Value {
     let mut schemas = Schemas::new();
     let mut paths = Map::new();
     for operation in &operations() {
         let item = paths.entry(operation.path).or_insert_with(|| json!({}));
-        if let Some(item) = item.as_object_mut() {
-            item.insert(operation.method.into(), schemas.describe(operation));
-        }
+        item[operation.method] = schemas.describe(operation);
     }
+    let mut definitions = schemas.requests.take_definitions(true);
+    definitions.extend(schemas.answers.take_definitions(true));
     json!({
         "openapi": "3.1.0",
         "info": {
@@ -32,7 +30,7 @@ pub fn document() -> Value {
         },
         "security": [{}, { "key": [] }],
         "paths": paths,
-        "components": { "securitySchemes": { "key": { "type": "http", "scheme": "bearer" } }, "schemas": schemas.take() },
+        "components": { "securitySchemes": { "key": { "type": "http", "scheme": "bearer" } }, "schemas": definitions },
     })
 }
 
@@ -48,50 +46,38 @@ impl Schemas {
             settings.definitions_path = "/components/schemas".into();
             settings.meta_schema = None;
         });
+        let settings = settings.with_transform(RecursiveTransform(drop_default));
         Self {
-            requests: settings
-                .clone()
-                .for_deserialize()
-                .with_transform(RecursiveTransform(drop_default))
-                .into_generator(),
-            answers: settings
-                .for_serialize()
-                .with_transform(RecursiveTransform(drop_default))
-                .with_transform(RecursiveTransform(compose))
-                .into_generator(),
+            requests: settings.clone().for_deserialize().into_generator(),
+            answers: settings.for_serialize().with_transform(RecursiveTransform(compose)).into_generator(),
         }
     }
 
     fn describe(&mut self, operation: &Operation) -> Value {
-        let content = |kind: &str, schema: Value| json!({ kind: { "schema": schema } });
+        let json_content = |schema: Value| json!({ "application/json": { "schema": schema } });
+        let mut responses = Map::new();
+        let mut respond = |status: &str, text: &str, content: &Value| {
+            responses.insert(status.into(), json!({ "description": text, "content": content }));
+        };
         let answer = (operation.answer)(&mut self.answers).to_value();
         let failure = self.answers.subschema_for::<Failure>().to_value();
-        let mut responses = Map::new();
         for status in operation.statuses {
-            let content = content(operation.content_type, answer.clone());
-            responses.insert((*status).into(), json!({ "description": "Done", "content": content }));
+            respond(status, "Done", &json!({ operation.content_type: { "schema": answer } }));
         }
         if operation.has_conflict {
-            let content = content("application/json", self.answers.subschema_for::<Conflict>().to_value());
-            for (status, text) in [("409", "It was decided before, or has ended"), ("410", "It has expired")]
-            {
-                responses.insert(status.into(), json!({ "description": text, "content": content }));
-            }
+            let conflict = json_content(self.answers.subschema_for::<Conflict>().to_value());
+            respond("409", "It was decided before, or has ended", &conflict);
+            respond("410", "It has expired", &conflict);
         }
-        let content_of_failure = content("application/json", failure);
-        responses.insert(
-            "default".into(),
-            json!({ "description": "Not done; the error says why", "content": content_of_failure }),
-        );
+        respond("default", "Not done; the error says why", &json_content(failure));
         let admin = if operation.is_for_admins { "; takes the key of an administrator" } else { "" };
         let summary = format!("{}{admin}", operation.summary);
         let mut described = json!({
             "operationId": operation.id, "summary": summary, "parameters": self.parameters(operation), "responses": responses,
         });
-        if let (Some((body, required)), Some(described)) = (operation.body, described.as_object_mut()) {
-            let content = content("application/json", body(&mut self.requests).to_value());
-            let body = json!({ "required": required, "content": content });
-            described.insert("requestBody".into(), body);
+        if let Some((body, required)) = operation.body {
+            let content = json_content(body(&mut self.requests).to_value());
+            described["requestBody"] = json!({ "required": required, "content": content });
         }
         described
     }
@@ -109,13 +95,6 @@ impl Schemas {
             |name| json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } }),
         );
         query.chain(path).collect()
-    }
-
-    /// Every schema that was referred to, by its name.
-    fn take(&mut self) -> Map<String, Value> {
-        let mut schemas = self.requests.take_definitions(true);
-        schemas.extend(self.answers.take_definitions(true));
-        schemas
     }
 }
 

@@ -4,7 +4,7 @@
 //! tab.
 
 use axum::response::{IntoResponse as _, Response};
-use http::{HeaderName, HeaderValue, Method, Request, header};
+use http::{Method, Request, header};
 use uuid::Uuid;
 
 /// What the address of an approval's page begins with.
@@ -19,7 +19,6 @@ pub(crate) fn is_page_request<B>(request: &Request<B>) -> bool {
     matches!(*request.method(), Method::GET | Method::HEAD) && (named || path == "/approvals")
 }
 
-/// The page, for every request.
 pub(crate) fn respond() -> Response {
     // The browser runs only what carries this random number.
     let nonce = Uuid::new_v4().simple().to_string();
@@ -27,19 +26,21 @@ pub(crate) fn respond() -> Response {
         "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; img-src data:; connect-src 'self'; \
          base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types"
     );
+    let headers =
+        [("cross-origin-opener-policy", "same-origin"), ("cross-origin-resource-policy", "same-origin")];
+    (headers, html(&policy, TEXT.replace("{{nonce}}", &nonce))).into_response()
+}
+
+/// A page that the browser shows as far as the policy lets it, and does not keep.
+pub(crate) fn html(policy: &str, text: String) -> Response {
     let headers = [
         (header::CONTENT_TYPE, "text/html; charset=utf-8"),
+        (header::CONTENT_SECURITY_POLICY, policy),
         (header::CACHE_CONTROL, "no-store"),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::REFERRER_POLICY, "no-referrer"),
-        (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
-        (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
     ];
-    let mut response = (headers, TEXT.replace("{{nonce}}", &nonce)).into_response();
-    if let Ok(policy) = HeaderValue::try_from(policy) {
-        response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
-    }
-    response
+    (headers, text).into_response()
 }
 
 #[cfg(test)]

@@ -9,24 +9,20 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Slots of one principal.
 const PER_PRINCIPAL: usize = 64;
 
 /// The free slots of every principal that has taken some.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct WaitSlots(Arc<Mutex<HashMap<Arc<str>, Arc<Semaphore>>>>);
 
-/// A slot that is taken until this is dropped.
-#[derive(Debug)]
-pub(crate) struct WaitSlot {
-    _permit: Option<OwnedSemaphorePermit>,
-}
+/// A slot that is taken until this is dropped; `None` for those who are not limited.
+pub(crate) type WaitSlot = Option<OwnedSemaphorePermit>;
 
 impl WaitSlots {
     /// Takes a slot. Approvers and administrators are not limited.
     pub(crate) fn acquire(&self, who: &Identity) -> Result<WaitSlot, ApiError> {
         if who.role >= Role::Approver {
-            return Ok(WaitSlot { _permit: None });
+            return Ok(None);
         }
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|_, free| free.available_permits() < PER_PRINCIPAL);
@@ -39,7 +35,7 @@ impl WaitSlots {
             );
             ApiError::new(StatusCode::TOO_MANY_REQUESTS, ErrorCode::QueueFull, message)
         })?;
-        Ok(WaitSlot { _permit: Some(permit) })
+        Ok(Some(permit))
     }
 }
 

@@ -5,10 +5,9 @@ use crate::task_token::Task;
 use crate::uri_map::{TOOL_RESULT, with_string_at};
 use gantry_core::error::{CallFailure, ErrorCode, ToolError, Upstream};
 use gantry_core::{Caller, Effect, Tool, raw};
-use gantry_mcp::ErrorObject;
 use gantry_mcp::client::UpstreamError;
 use gantry_provider::{CallResult, Content, RawOutput};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// A result of `tools/call` as clients see it, from this replica; its tasks belong to this epoch ([`Task::epoch`]).
@@ -67,7 +66,6 @@ pub(super) fn server_down(server: &UpstreamServer) -> CallFailure {
     CallFailure { error: error.with_details(server.unavailable_details()), effect }
 }
 
-/// The fault that a caller gets for a failure.
 pub(super) fn to_fault(server: &UpstreamServer, tool: &Tool, failure: UpstreamError) -> CallFailure {
     let id = server.id();
     match failure {
@@ -90,8 +88,9 @@ pub(super) fn to_fault(server: &UpstreamServer, tool: &Tool, failure: UpstreamEr
             let mut text = String::new();
             error.write(&mut text);
             let message = format!("server {id} answered: {}", error.message);
+            let data = error.data.and_then(|data| serde_json::from_str::<Value>(&data).ok());
             let said = ToolError::new(ErrorCode::ExecutionError, message)
-                .with_details(error_details(&error))
+                .with_details(json!({ "code": error.code, "message": error.message, "data": data }))
                 .with_upstream(Upstream::Error(text.into()));
             fault_after_sending(tool, said)
         }
@@ -105,9 +104,4 @@ fn fault_after_sending(tool: &Tool, error: ToolError) -> CallFailure {
         Effect::Read => CallFailure::without_effect(error),
         Effect::Write | Effect::Destructive => CallFailure::with_possible_effect(error),
     }
-}
-
-fn error_details(error: &ErrorObject) -> serde_json::Value {
-    let data = error.data.as_deref().and_then(|data| serde_json::from_str::<serde_json::Value>(data).ok());
-    json!({ "code": error.code, "message": error.message, "data": data })
 }

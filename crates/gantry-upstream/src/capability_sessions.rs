@@ -26,7 +26,6 @@ pub(super) struct CapabilitySessions {
     sessions: Mutex<HashMap<OfferedCapabilities, Arc<OnceCell<Session>>>>,
 }
 
-/// One session besides the first.
 #[derive(Debug)]
 struct Session {
     connection: Arc<Connection>,
@@ -111,7 +110,6 @@ impl UpstreamServer {
         Ok(first())
     }
 
-    /// What a replica listed last.
     fn listing_of(&self, replica: usize) -> Option<Arc<Listing>> {
         self.view.load().replicas.get(replica)?.listing.clone()
     }

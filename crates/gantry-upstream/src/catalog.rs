@@ -10,7 +10,6 @@ use std::sync::Arc;
 
 const KINDS: [ListKind; 3] = [ListKind::Resources, ListKind::Templates, ListKind::Prompts];
 
-/// Everything that the servers offer besides tools.
 #[derive(Debug, Default)]
 pub(crate) struct ResourceCatalog {
     items: HashMap<ListKind, Vec<CatalogItem>>,
@@ -23,7 +22,6 @@ pub(crate) struct CatalogItem {
     pub(crate) server: Arc<str>,
     /// Its URI or name as the server spells it.
     pub(crate) own: String,
-    /// Its definition as clients see it.
     text: Box<str>,
 }
 
@@ -47,7 +45,6 @@ impl ResourceCatalog {
         catalog
     }
 
-    /// Gives prompts the names that clients see.
     fn name_prompts(&mut self, plain: &HashSet<&str>) {
         let style =
             |item: &CatalogItem| if plain.contains(&*item.server) { Style::Bare } else { Style::Prefixed };
@@ -68,7 +65,6 @@ impl ResourceCatalog {
         self.items.get(&kind).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// The items of a kind that those servers have, as one JSON array.
     pub(crate) fn list_json(&self, kind: ListKind, visible: impl Fn(&str) -> bool) -> String {
         let items = self.items(kind).iter().filter(|item| visible(&item.server));
         format!("[{}]", items.map(|item| &*item.text).collect::<Vec<_>>().join(","))

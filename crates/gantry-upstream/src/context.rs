@@ -37,7 +37,6 @@ pub struct UpstreamOptions {
     pub data: PathBuf,
     /// The file that pins the definitions of tools; it need not exist.
     pub lock_file: PathBuf,
-    /// How many servers start at once.
     pub init_concurrency: usize,
 }
 
@@ -54,12 +53,9 @@ pub(crate) struct UpstreamContext {
     pub(crate) pins: PinFile,
     pub(crate) eras: Arc<Eras>,
     pub(crate) task_signer: TaskSigner,
-    /// Hears of what happens at the servers.
     pub(crate) observer: Arc<dyn Observer>,
-    /// Limits how many servers start at once.
     pub(crate) starts: Semaphore,
     pub(crate) subscriptions: Subscriptions,
-    /// What the servers offer besides tools.
     pub(crate) catalog: ArcSwap<ResourceCatalog>,
     /// Every server that was made here and still exists. The engine owns them.
     servers: Mutex<Vec<Weak<UpstreamServer>>>,
@@ -68,7 +64,6 @@ pub(crate) struct UpstreamContext {
 }
 
 impl UpstreamContext {
-    /// What the servers of one runtime share. Nothing is read yet.
     pub(crate) fn new(options: &UpstreamOptions, observer: Arc<dyn Observer>) -> Self {
         Self {
             project: Arc::clone(&options.project),
@@ -89,7 +84,6 @@ impl UpstreamContext {
         self.numbers.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Remembers a server that was made.
     pub(crate) fn register(&self, server: &Arc<UpstreamServer>) {
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
         servers.retain(|server| server.strong_count() > 0);
@@ -104,7 +98,6 @@ impl UpstreamContext {
         servers
     }
 
-    /// Those of them that are selected.
     pub(crate) fn selected_servers(&self, selected: ServerFilter<'_>) -> Vec<Arc<UpstreamServer>> {
         let mut servers = self.servers();
         servers.retain(|server| selected(&**server));

@@ -13,7 +13,6 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::task::spawn_blocking;
 
-/// Servers that are remembered.
 const MAX_SERVERS: usize = 1000;
 
 /// The size of a file that is still read.

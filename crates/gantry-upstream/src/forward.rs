@@ -19,7 +19,6 @@ use std::sync::Arc;
 /// The result of a request, the text of an object; or the error that the client gets.
 pub(crate) type Answer = Result<String, ErrorObject>;
 
-/// A resource or a template as a client names it.
 pub(crate) struct ResourceTarget {
     pub(crate) server: Arc<UpstreamServer>,
     /// Its URI as the server spells it.
@@ -104,7 +103,6 @@ impl UpstreamContext {
         Ok(with_string_at(&result, &["taskId"], &token))
     }
 
-    /// The server of this id, if the caller can see it.
     fn visible_server(&self, scope: &dyn RequestScope, id: &str) -> Option<Arc<UpstreamServer>> {
         self.selected_servers(&|server| scope.can_see(server)).into_iter().find(|server| **server.id() == *id)
     }
@@ -208,7 +206,6 @@ fn shorten(text: &str) -> String {
     text.chars().take(200).collect()
 }
 
-/// The error that a client gets for a failed request.
 pub(crate) fn to_error_object(server: &UpstreamServer, error: UpstreamError) -> ErrorObject {
     let (id, mask) = (server.id(), |why| server.secrets.mask(why));
     let message = match error {

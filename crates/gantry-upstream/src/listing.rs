@@ -19,7 +19,6 @@ const NAME_BYTES: usize = 512;
 /// Everything that a server has, as one of its replicas listed it.
 #[derive(Debug)]
 pub(crate) struct Listing {
-    /// What the server says about itself.
     pub(crate) about: UpstreamInfo,
     pub(crate) tools: Vec<Definition>,
     index: HashMap<String, usize>,
@@ -27,7 +26,6 @@ pub(crate) struct Listing {
     pub(crate) tools_digest: Digest,
     /// Its resources, templates and prompts, as it sent them.
     items: HashMap<ListKind, Vec<Box<str>>>,
-    /// What could not be used.
     pub(crate) warnings: Vec<String>,
 }
 
@@ -38,7 +36,6 @@ pub(crate) struct Definition {
     pub(crate) spec: ToolSpec,
     /// The digest of all of it: what permits are bound to, and what the lock file pins.
     pub(crate) fingerprint: Digest,
-    /// What looks suspicious in it.
     pub(crate) flags: Vec<String>,
     /// Whether its results are what it says; shared by all listings that have the definition.
     pub(crate) output_check: Arc<OutputCheck>,
@@ -123,12 +120,6 @@ impl Listing {
         offers(&self.about, capability)
     }
 
-    /// The digest of the server's instructions, if it has some.
-    pub(crate) fn instructions_digest(&self) -> Option<Digest> {
-        self.about.instructions.as_ref().map(|text| Digest::of(text.as_bytes()))
-    }
-
-    /// The items of a kind other than tools.
     pub(crate) fn items(&self, kind: ListKind) -> &[Box<str>] {
         self.items.get(&kind).map(Vec::as_slice).unwrap_or_default()
     }

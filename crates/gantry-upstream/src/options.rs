@@ -250,13 +250,11 @@ impl ServerOptions {
     }
 }
 
-/// An MCP server as a runtime gets it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerSettings {
     /// Its id: the key under `mcpServers`, and its namespace.
     pub id: Arc<str>,
     pub options: ServerOptions,
-    /// Why it is not started, if so.
     pub disabled: Option<DisabledReason>,
 }
 

@@ -23,7 +23,6 @@ const VERSION: u32 = 1;
 /// The size of a file that is still read.
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
 
-/// What the file holds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Pinned {
@@ -70,7 +69,6 @@ impl PinFile {
         Self { file, read, writing: Mutex::default() }
     }
 
-    /// Why the file cannot be used, if it cannot.
     pub(crate) fn read_error(&self) -> Option<String> {
         self.read.load().as_ref().as_ref().err().cloned()
     }
@@ -103,7 +101,6 @@ impl PinFile {
         Some(format!("{what}; look at it with `gantry lock diff {server}`, then accept it or leave it out"))
     }
 
-    /// Whether these instructions of a server may be passed on.
     pub(crate) fn admits_instructions(&self, server: &str, instructions: &str) -> bool {
         match &**self.read.load() {
             Err(_) => false,
@@ -243,7 +240,8 @@ fn pin_listing(pinned: &mut Pinned, server: &str, listing: &Listing, only: Optio
     }
     let entry = pinned.servers.entry(server.to_owned()).or_default();
     if only.is_none() {
-        entry.instructions = listing.instructions_digest();
+        let instructions = listing.about.instructions.as_deref();
+        entry.instructions = instructions.map(|text| Digest::of(text.as_bytes()));
     }
     let selected = |name: &str| only.is_none_or(|only| only == name);
     entry.tools.retain(|name, _| !selected(name) || listing.tool(name).is_some());

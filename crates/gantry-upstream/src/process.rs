@@ -31,7 +31,6 @@ const EXIT_CODE: Duration = Duration::from_millis(500);
 /// How long after its pipes are closed the end of a process is waited for.
 const NOTICE: Duration = Duration::from_millis(300);
 
-/// Starts one server's process, as often as asked.
 #[derive(Debug)]
 pub(super) struct StdioProcess {
     spec: Spec,
@@ -42,10 +41,8 @@ pub(super) struct StdioProcess {
     log: Mutex<Arc<ProcessLog>>,
 }
 
-/// The output and exit of one process.
 #[derive(Debug, Default)]
 struct ProcessLog {
-    /// The last line of its standard error.
     last_line: Mutex<Option<String>>,
     exit: tokio::sync::SetOnce<Option<Exit>>,
     /// Set once there is nothing more to read of its standard error.

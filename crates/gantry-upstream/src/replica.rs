@@ -19,7 +19,6 @@ pub(super) struct Replica {
     pub(super) process: Option<Arc<StdioProcess>>,
     /// Tells its task to reconnect.
     pub(super) restart: Notify,
-    /// Notified when a list of it may have changed.
     pub(super) lists_changed: Arc<Notify>,
     /// Set by every message that comes from it.
     pub(super) heard: Arc<AtomicBool>,

@@ -43,7 +43,6 @@ pub(crate) struct UpstreamServer {
     /// Tells it from other servers that could have its id: a digest of how it is reached.
     identity: Arc<str>,
     pub(crate) settings: ServerSettings,
-    /// How clients see its URIs.
     pub(crate) uri_map: UriMap,
     pub(crate) context: Arc<UpstreamContext>,
     pub(crate) replicas: Vec<Replica>,
@@ -79,7 +78,6 @@ impl UpstreamServer {
         Self::with_replicas(settings, context, replicas)
     }
 
-    /// The same with other replicas.
     pub(crate) fn with_replicas(
         settings: ServerSettings,
         context: &Arc<UpstreamContext>,
@@ -113,7 +111,6 @@ impl UpstreamServer {
         &self.settings.id
     }
 
-    /// What it has, once it was ready.
     pub(crate) fn listing(&self) -> Option<Arc<Listing>> {
         self.view.load().listing.clone()
     }

@@ -208,12 +208,10 @@ impl ServerView {
     }
 }
 
-/// Whether a server in this state can be used.
 fn is_usable(health: HealthStatus) -> bool {
     matches!(health, HealthStatus::Green | HealthStatus::Yellow)
 }
 
-/// The first few of these names.
 fn name_some(names: &BTreeSet<&str>) -> String {
     let first: Vec<&str> = names.iter().take(NAMED).copied().collect();
     let more = names.len() - first.len();

@@ -68,7 +68,6 @@ impl Subscriptions {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Subscribes a session to a resource.
     pub(crate) fn subscribe(&self, session: SessionId, server: &Arc<str>, uri: &str) -> Result<(), String> {
         let mut guard = self.sessions();
         let Sessions { resources, subscribers, .. } = &mut *guard;
@@ -103,12 +102,10 @@ impl Subscriptions {
         own.is_some_and(|own| count_down(own, &resource)) && count_down(subscribers, &resource)
     }
 
-    /// Whether any session is subscribed to a resource.
     pub(crate) fn has_subscriber(&self, server: &Arc<str>, uri: &str) -> bool {
         self.sessions().subscribers.contains_key(&(Arc::clone(server), Arc::from(uri)))
     }
 
-    /// The resources of a server that sessions are subscribed to.
     fn uris_of(&self, server: &str) -> Vec<Arc<str>> {
         let sessions = self.sessions();
         let own = sessions.subscribers.keys().filter(|(of, _)| **of == *server);
@@ -123,7 +120,6 @@ impl Subscriptions {
         sessions.lowest_level() != before
     }
 
-    /// The lowest level that any session has chosen.
     fn level(&self) -> Option<LogLevel> {
         self.sessions().lowest_level()
     }

@@ -45,7 +45,6 @@ const WAITS: [u64; 7] = [0, 1, 2, 5, 10, 30, 60];
 /// Waits are lengthened by up to this part of themselves, so that servers that failed together do not return together.
 const JITTER_PERCENT: u64 = 20;
 
-/// Keeps a replica alive until its server is stopped.
 pub(super) async fn keep_alive(server: Arc<UpstreamServer>, n: usize) {
     let Some(replica) = server.replicas.get(n) else { return };
     let supervisor = Supervisor { server: &server, n, replica };

@@ -32,7 +32,6 @@ const INJECTION_PHRASES: [&str; 14] = [
     "do not mention this",
 ];
 
-/// What looks suspicious in a definition, with the place of each.
 pub(crate) fn scan(definition: &str) -> Vec<String> {
     let mut flags = Vec::new();
     match serde_json::from_str::<Value>(&duplicate_keys::mask_numbers(definition)) {
@@ -42,7 +41,6 @@ pub(crate) fn scan(definition: &str) -> Vec<String> {
     flags
 }
 
-/// What looks suspicious in a text that models read.
 pub(crate) fn scan_text(text: &str, place: &str) -> Vec<String> {
     let mut flags = Vec::new();
     scan_into(text, place, &mut flags);

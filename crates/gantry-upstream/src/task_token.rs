@@ -40,7 +40,6 @@ impl TaskSigner {
         Self { blank: Hmac::new(&block.into()) }
     }
 
-    /// The token of a task for this caller.
     pub(crate) fn sign(&self, task: &Task, caller: &Caller) -> String {
         let route = serde_json::json!(task).to_string();
         let code = self.keyed_hash(&route, caller).finalize().into_bytes();

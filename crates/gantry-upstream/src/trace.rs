@@ -19,12 +19,10 @@ const MARGIN_BYTES: usize = 16 * 1024;
 /// How deep JSON may be carried as text in JSON.
 const DEPTH: usize = 4;
 
-/// Sees every message from and to one replica.
 #[derive(Debug)]
 pub(super) struct FrameTap {
     pub(super) server: Arc<str>,
     pub(super) secrets: Arc<Redactor>,
-    /// Set by every message that comes in.
     pub(super) heard: Arc<AtomicBool>,
     /// Gets every message, if that is wanted.
     pub(super) observer: Option<Arc<dyn Observer>>,

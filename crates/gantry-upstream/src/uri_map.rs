@@ -12,7 +12,6 @@ const SCHEME: &str = "gantry:";
 /// What is percent-encoded of a server's id in a URI: everything but letters, digits, `-`, `_` and `.`.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
 
-/// How clients see the URIs of one server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct UriMap {
     /// The prefix of each URI; none for a server with `prefix: false`.
@@ -56,12 +55,10 @@ impl UriMap {
         }
     }
 
-    /// Whether URIs are shown unchanged.
     pub(crate) fn is_plain(&self) -> bool {
         self.prefix.is_none()
     }
 
-    /// A message of the server as clients see it.
     pub(crate) fn rewrite<'a>(&self, places: UriPlaces, text: &'a str) -> Cow<'a, str> {
         let Some(prefix) = &self.prefix else { return text.into() };
         // A key `uri` contains one of these, even if it is written with escapes.

@@ -33,18 +33,15 @@ pub(super) struct ReplicaState {
     pub(super) latency: Option<Duration>,
     /// The last failure; it stays when the replica is ready again.
     pub(super) last_error: Option<String>,
-    /// When it is tried again.
     pub(super) retry_us: Option<i64>,
     /// What it listed last; it stays while the replica is down.
     pub(super) listing: Option<Arc<Listing>>,
-    /// Its connection, while it has one.
     pub(super) ready: Option<Arc<Ready>>,
     /// Requests of clients that are under way there.
     pub(super) in_flight: InFlight,
 }
 
 impl ReplicaState {
-    /// A replica that was not started yet.
     fn new() -> Self {
         Self {
             health: HealthStatus::Yellow,

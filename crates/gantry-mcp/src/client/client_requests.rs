@@ -17,7 +17,6 @@ use tokio_util::sync::CancellationToken;
 const CANCEL: &str = r#"{"action":"cancel"}"#;
 
 impl OfferedCapabilities {
-    /// Whether servers may send this request at all.
     pub(super) fn allows(self, method: &str) -> bool {
         match method {
             "elicitation/create" => self.elicitation,

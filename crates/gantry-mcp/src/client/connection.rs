@@ -133,7 +133,6 @@ impl Connection {
         self.has_ended() && self.inner.dispatcher().why_ended() == http::SESSION_LOST
     }
 
-    /// Waits until the connection has ended, and returns why.
     pub async fn closed(&self) -> String {
         self.inner.dispatcher().ended().await
     }

@@ -92,7 +92,6 @@ impl Dispatcher {
         }
     }
 
-    /// Takes one incoming message, or a batch of them.
     pub(super) fn receive(self: &Arc<Self>, text: &str, origin: Option<u64>) {
         self.trace(false, text);
         let Some(messages) = message::read(text) else { return self.on_garbage(text, origin) };
@@ -197,7 +196,6 @@ impl Dispatcher {
         self.ended.is_cancelled()
     }
 
-    /// Waits for the end, and returns its reason.
     pub(super) async fn ended(&self) -> String {
         self.ended.cancelled().await;
         self.why_ended()
@@ -207,7 +205,6 @@ impl Dispatcher {
         self.reason.get().cloned().unwrap_or_else(|| "the connection is closed".into())
     }
 
-    /// Shows a frame to the trace, if there is one.
     pub(super) fn trace(&self, sent: bool, text: &str) {
         if let Some(trace) = &self.target.trace {
             trace.frame(sent, text);

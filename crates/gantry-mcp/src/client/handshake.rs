@@ -210,7 +210,6 @@ async fn handshake(link: &Link, era: Era) -> Result<UpstreamInfo, HandshakeError
     }
 }
 
-/// Asks a modern server for its versions and capabilities.
 async fn discover(link: &Link) -> Result<UpstreamInfo, HandshakeError> {
     let params = meta::modern("{}", None, None, link.dispatcher().target.declared, None);
     let mut outcome = call(link, "server/discover", &params).await;

@@ -31,7 +31,6 @@ const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-versi
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 const EVENT_STREAM: &str = "text/event-stream";
 
-/// The address of a server, and the configured headers.
 #[derive(Debug, Clone)]
 pub(super) struct HttpEndpoint {
     pub(super) client: HttpClient,
@@ -126,7 +125,6 @@ impl HttpLink {
         &self.session.dispatcher
     }
 
-    /// Sets the version that the handshake led to.
     pub(super) fn set_version(&self, version: Version) {
         *lock(&self.session.version) = Some(version);
     }

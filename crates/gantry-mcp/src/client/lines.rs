@@ -54,7 +54,6 @@ async fn write(writer: impl AsyncWrite + Unpin, mut frames: Frames) -> std::io::
     writer.shutdown().await
 }
 
-/// Connects to `host:port`.
 pub(super) async fn tcp(address: &str) -> Result<IoStreams, String> {
     let refused = |error: std::io::Error| format!("cannot connect to {address}: {error}");
     let stream = TcpStream::connect(address).await.map_err(refused)?;

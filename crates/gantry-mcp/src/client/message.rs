@@ -111,7 +111,6 @@ pub(super) fn notification(method: &str, params: &str) -> String {
     raw::object([("jsonrpc", "\"2.0\""), ("method", &*raw::quoted(method)), ("params", params)])
 }
 
-/// The text of an answer to a request of the server.
 pub(super) fn answer(id: &str, outcome: &Result<String, ErrorObject>) -> String {
     match outcome {
         Ok(result) => raw::object([("jsonrpc", "\"2.0\""), ("id", id), ("result", result)]),
@@ -123,7 +122,6 @@ pub(super) fn answer(id: &str, outcome: &Result<String, ErrorObject>) -> String 
     }
 }
 
-/// The notification that cancels a request.
 pub(super) fn cancelled(id: u64) -> String {
     let params =
         raw::object([("requestId", &*id.to_string()), ("reason", "\"the client withdrew the request\"")]);

@@ -5,7 +5,6 @@ use crate::exchange::{ClientChannel, LogLevel};
 use crate::{Version, raw};
 use std::borrow::Cow;
 
-/// The name and version that Gantry gives itself.
 pub(super) const CLIENT_INFO: &str =
     concat!(r#"{"name":"gantry","version":""#, env!("CARGO_PKG_VERSION"), r#""}"#);
 

@@ -69,7 +69,6 @@ pub(super) enum Recipient {
 }
 
 impl PendingRequests {
-    /// Takes a request in.
     pub(super) fn add(&mut self, id: u64, own: bool, request: PendingRequest) -> Result<(), String> {
         let (requests, limit, whose) = if own {
             (&mut self.own, MAX_OWN_IN_FLIGHT, "requests of Gantry's own")

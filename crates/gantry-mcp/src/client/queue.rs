@@ -70,7 +70,6 @@ impl Dispatcher {
     }
 }
 
-/// The messages to write, for the task that does.
 #[derive(Debug)]
 pub(super) struct Frames {
     pub(super) dispatcher: Arc<Dispatcher>,

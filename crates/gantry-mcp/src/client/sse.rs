@@ -12,7 +12,6 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use tokio::time::timeout;
 
-/// Opens the stream and waits for the address.
 pub(super) async fn open(frames: Frames, endpoint: HttpEndpoint) -> Result<Duplex, TransportError> {
     let response = endpoint.get(endpoint.headers.clone()).await?;
     if !response.status().is_success() {

@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex};
 
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct ToolHints {
-    /// Arguments that are repeated in headers.
     header_params: Vec<HeaderParam>,
     /// It can only be called as a task (2025-11-25).
     pub(super) task: bool,

@@ -28,7 +28,6 @@ pub(super) struct Call<'a> {
     pub(super) cancel: &'a CancellationToken,
 }
 
-/// Why a request has no result, as the transport sees it.
 #[derive(Debug)]
 pub(super) enum TransportError {
     Upstream(UpstreamError),

@@ -25,7 +25,6 @@ pub struct Target {
     /// Gets the notifications that belong to no request, with the URIs of the server. Bounded: a change that does not
     /// fit is dropped.
     pub changes: mpsc::Sender<Change>,
-    /// Notified when a list of the server may have changed.
     pub lists_changed: Arc<Notify>,
 }
 
@@ -74,7 +73,6 @@ impl Debug for IoStreams {
     }
 }
 
-/// Which era to speak with a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Protocol {
     /// The era that the server speaks; modern if it speaks both.
@@ -109,7 +107,6 @@ pub trait Trace: Send + Sync + Debug {
     fn frame(&self, sent: bool, text: &str);
 }
 
-/// What a server says about itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UpstreamInfo {
     pub version: Version,
@@ -120,7 +117,6 @@ pub struct UpstreamInfo {
     pub instructions: Option<String>,
 }
 
-/// Why a request has no result.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UpstreamError {
     /// The server answered with an error.

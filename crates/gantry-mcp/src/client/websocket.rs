@@ -19,7 +19,6 @@ use tokio_tungstenite::tungstenite::{self, Message};
 
 const SUBPROTOCOL: &str = "mcp";
 
-/// Opens a link to a `ws://` or `wss://` address.
 pub(super) async fn open(
     frames: Frames,
     url: &str,

@@ -73,7 +73,11 @@ pub(super) fn event(id: Option<fmt::Arguments<'_>>, retry_ms: Option<u32>, data:
         out.push_str("event: message\n");
     }
     out.push_str("data: ");
-    write_line(&mut out, data);
+    // Between the tokens of JSON a blank means the same as a line end, which would break the event in two.
+    for (at, line) in data.split(['\n', '\r']).enumerate() {
+        out.push_str(if at > 0 { " " } else { "" });
+        out.push_str(line);
+    }
     out.push_str("\n\n");
     Bytes::from(out)
 }
@@ -81,12 +85,4 @@ pub(super) fn event(id: Option<fmt::Arguments<'_>>, retry_ms: Option<u32>, data:
 /// The text of an event that is a message and nothing else.
 pub(super) fn message(data: &str) -> Bytes {
     event(None, None, data)
-}
-
-/// Between the tokens of JSON a blank means the same as a line end, which would break the event in two.
-fn write_line(out: &mut String, text: &str) {
-    for (at, line) in text.split(['\n', '\r']).enumerate() {
-        out.push_str(if at > 0 { " " } else { "" });
-        out.push_str(line);
-    }
 }

@@ -11,7 +11,6 @@ use crate::{Version, lock};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 
-/// A client that sent `initialize`.
 pub(super) struct Connection {
     pub(super) handler: Arc<dyn Handler>,
     pub(super) version: Version,
@@ -36,7 +35,7 @@ impl Connection {
             handler: Arc::clone(handler),
             version,
             in_flight,
-            capabilities: params.session_capabilities(),
+            capabilities: params.get("capabilities").map(Capabilities::new).unwrap_or_default(),
             number,
             client_requests: ClientRequests::default(),
             settings: Settings::new(handler.features().logging),
@@ -69,7 +68,6 @@ pub(super) struct Settings(Mutex<Chosen>);
 struct Chosen {
     /// The least level of log messages; `None` means no messages.
     level: Option<LogLevel>,
-    /// The resources that the client has subscribed to.
     watched: HashSet<String>,
 }
 

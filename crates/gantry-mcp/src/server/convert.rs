@@ -44,7 +44,6 @@ pub(super) fn write(
     Ok(())
 }
 
-/// Refuses result types that the client does not know.
 fn check_result_type(members: &Object<'_>, context: &ResponseContext<'_>) -> Result<(), ErrorObject> {
     let result_type = members.string("resultType");
     match result_type.as_deref() {
@@ -149,29 +148,22 @@ fn legacy_member<'a>(key: &str, value: &'a str, context: &ResponseContext<'_>) -
         ("structuredContent", ResultKind::Call) => {
             version.carries_structured(value).then_some(Cow::Borrowed(value))
         }
-        ("content", ResultKind::Call) if no_links => Some(Cow::Owned(blocks(value))),
-        ("messages", ResultKind::Forward(ForwardMethod::GetPrompt)) if no_links => {
-            Some(Cow::Owned(messages(value)))
-        }
+        ("content", ResultKind::Call) if no_links => Some(each(value, block)),
+        ("messages", ResultKind::Forward(ForwardMethod::GetPrompt)) if no_links => Some(each(value, message)),
         _ => Some(Cow::Borrowed(value)),
     }
 }
 
-/// Content blocks without links to resources.
-fn blocks(content: &str) -> String {
-    let Some(elements) = raw::elements(content) else { return content.to_owned() };
-    let elements: Vec<Cow<'_, str>> = elements.into_iter().map(block).collect();
-    format!("[{}]", elements.join(","))
+/// The array with each element converted.
+fn each<'a>(array: &'a str, convert: fn(&'a str) -> Cow<'a, str>) -> Cow<'a, str> {
+    let Some(elements) = raw::elements(array) else { return Cow::Borrowed(array) };
+    let elements: Vec<Cow<'a, str>> = elements.into_iter().map(convert).collect();
+    Cow::Owned(format!("[{}]", elements.join(",")))
 }
 
-fn messages(messages: &str) -> String {
-    let Some(elements) = raw::elements(messages) else { return messages.to_owned() };
-    let message = |text| match raw::member(text, "content") {
-        Some(content) => raw::with(text, "content", &block(content)),
-        None => text.to_owned(),
-    };
-    let elements: Vec<String> = elements.into_iter().map(message).collect();
-    format!("[{}]", elements.join(","))
+fn message(text: &str) -> Cow<'_, str> {
+    let content = raw::member(text, "content");
+    content.map_or(Cow::Borrowed(text), |content| raw::with(text, "content", &block(content)).into())
 }
 
 /// A block; a link to a resource becomes a text that says the same.

@@ -10,7 +10,7 @@ use super::listen::{ListenRequest, Listening};
 use super::notifications::NotificationFeed;
 use super::request_channel::ResponseMode;
 use super::request_task::{Next, RequestTask};
-use super::{Handler, Server, legacy, modern, no_batches};
+use super::{Handler, Reply, Server, legacy, modern, no_batches};
 use crate::ErrorObject;
 use crate::envelope::{self, Batch, Id, Message, Request, failure};
 use crate::limits::{
@@ -18,6 +18,7 @@ use crate::limits::{
     STDIO_IN_FLIGHT,
 };
 use futures_util::stream::{Stream, StreamExt as _, unfold};
+use http::StatusCode;
 use std::pin::pin;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
@@ -65,7 +66,6 @@ impl Server {
     }
 }
 
-/// One connection, from its first message to its last.
 pub(super) struct Duplex {
     server: Server,
     handler: Arc<dyn Handler>,
@@ -136,14 +136,10 @@ impl Duplex {
             return Ok(());
         }
         match envelope::read(&message) {
-            Ok(Message::Request(request)) => {
-                let id = request.id.clone();
-                match self.request(request).await {
-                    Ok(Some(text)) => self.send(text).await,
-                    Ok(None) => Ok(()),
-                    Err(error) => self.send(failure(Some(&id), &error)).await,
-                }
-            }
+            Ok(Message::Request(request)) => match self.request(request).await {
+                Ok(()) => Ok(()),
+                Err(reply) => self.send(reply.text).await,
+            },
             Ok(Message::Notification(notification)) => {
                 if let Some(id) = legacy::cancelled(&notification) {
                     self.in_flight.cancel(&id);
@@ -161,28 +157,34 @@ impl Duplex {
         }
     }
 
-    /// Handles a request; a response that needs no work is returned.
-    async fn request(&mut self, request: Request<'_>) -> Result<Option<String>, ErrorObject> {
+    /// Starts a request.
+    ///
+    /// # Errors
+    /// The response, where the request needs no work.
+    async fn request(&mut self, request: Request<'_>) -> Result<(), Reply> {
         if modern::is_modern_request(&request.method, &request.params, None) {
             return self.modern_request(&request).await;
         }
         let Some((connection, _)) = &self.connection else {
             if request.method == "initialize" {
-                return self.initialize(&request).await.map(Some);
+                let welcome = self.initialize(&request).await;
+                return Err(welcome.unwrap_or_else(|error| refused(&request.id, &error)));
             }
-            return Ok(Some(legacy::before_handshake(&request).text));
+            return Err(legacy::before_handshake(&request));
         };
-        let request = match legacy::parse(request, connection) {
-            Ok(request) => request,
-            Err(reply) => return Ok(Some(reply.text)),
-        };
-        let (slot, guard) = (self.slot()?, self.in_flight.begin(&request.id)?);
+        let request = legacy::parse(request, connection)?;
+        let (slot, guard) = self.admit(&request.id)?;
         let task = self.server.start_legacy(connection, ResponseMode::Stream, request, guard.token());
         self.tasks.spawn(carry(task, guard, self.outgoing.clone(), slot));
-        Ok(None)
+        Ok(())
     }
 
-    async fn initialize(&mut self, request: &Request<'_>) -> Result<String, ErrorObject> {
+    fn admit(&self, id: &Id<'_>) -> Result<(OwnedSemaphorePermit, InFlightGuard), Reply> {
+        let slot = self.slot().map_err(|error| refused(id, &error))?;
+        Ok((slot, self.in_flight.begin(id).map_err(|error| refused(id, &error))?))
+    }
+
+    async fn initialize(&mut self, request: &Request<'_>) -> Result<Reply, ErrorObject> {
         // Subscribed before the handler opens the session, so that no change is missed in between.
         let changes = self.server.changes();
         let (params, in_flight) = (&request.params, self.in_flight.clone());
@@ -190,12 +192,11 @@ impl Duplex {
         self.ensure_session().await?;
         let connection = Arc::new(Connection::new(&self.handler, version, params, in_flight, self.number));
         let feed = NotificationFeed::of_connection(&connection, changes);
-        let welcome = self.server.welcome(&connection, &request.id).text;
+        let welcome = self.server.welcome(&connection, &request.id);
         self.connection = Some((connection, feed));
         Ok(welcome)
     }
 
-    /// Opens the session of this connection if it has none.
     async fn ensure_session(&mut self) -> Result<(), ErrorObject> {
         if !self.has_session {
             self.handler.open_session().await?;
@@ -204,29 +205,20 @@ impl Duplex {
         Ok(())
     }
 
-    async fn modern_request(&mut self, request: &Request<'_>) -> Result<Option<String>, ErrorObject> {
-        if let Some(reply) = self.server.check_modern(&*self.handler, request, None) {
-            return Ok(Some(reply.text));
-        }
+    async fn modern_request(&mut self, request: &Request<'_>) -> Result<(), Reply> {
+        self.server.check_modern(&*self.handler, request, None)?;
         if request.method == "subscriptions/listen" {
-            return self.listen(request).await;
+            return self.listen(request).await.map_err(|error| refused(&request.id, &error));
         }
-        let parsed = match modern::parse(request, &*self.handler) {
-            Ok(parsed) => parsed,
-            Err(reply) => return Ok(Some(reply.text)),
-        };
-        self.ensure_session().await?;
-        let (slot, guard) = (self.slot()?, self.in_flight.begin(&request.id)?);
-        match self.server.start_modern(&self.handler, self.number, parsed, request, guard.token()) {
-            Ok(task) => {
-                self.tasks.spawn(carry(task, guard, self.outgoing.clone(), slot));
-                Ok(None)
-            }
-            Err(reply) => Ok(Some(reply.text)),
-        }
+        let parsed = modern::parse(request, &*self.handler)?;
+        self.ensure_session().await.map_err(|error| refused(&request.id, &error))?;
+        let (slot, guard) = self.admit(&request.id)?;
+        let task = self.server.start_modern(&self.handler, self.number, parsed, request, guard.token())?;
+        self.tasks.spawn(carry(task, guard, self.outgoing.clone(), slot));
+        Ok(())
     }
 
-    async fn listen(&mut self, request: &Request<'_>) -> Result<Option<String>, ErrorObject> {
+    async fn listen(&mut self, request: &Request<'_>) -> Result<(), ErrorObject> {
         let listen = ListenRequest::read(&request.params, &request.id, &self.handler.features())?;
         self.ensure_session().await?;
         let permit = Arc::clone(&self.listens).try_acquire_owned().map_err(|_full| {
@@ -252,7 +244,7 @@ impl Duplex {
             }
             drop((guard, permit));
         });
-        Ok(None)
+        Ok(())
     }
 
     /// Starts a batch, whose responses go out as one array.
@@ -365,6 +357,10 @@ async fn carry(
     // The client may use the id again as soon as it has the response.
     drop((guard, slot));
     room.send(reply.text);
+}
+
+fn refused(id: &Id<'_>, error: &ErrorObject) -> Reply {
+    Reply::error(StatusCode::OK, Some(id), error)
 }
 
 async fn finished(tasks: &mut JoinSet<()>) {

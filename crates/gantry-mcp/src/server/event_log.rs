@@ -7,7 +7,7 @@
 //! kept while their request runs, regardless of limits. Other messages are not replayed. When the events of all sessions
 //! are too large, streams that have ended are dropped early, the oldest first.
 
-use super::body::event;
+use super::body::{Source, event};
 use super::handler::Receipt;
 use super::outgoing::Delivery;
 use crate::limits::{RETRY_MS, SESSION_STREAMS, STREAM_BYTES, STREAM_EVENTS, STREAM_KEPT_WHEN_FULL};
@@ -23,7 +23,6 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-/// The stream that belongs to no request.
 pub(super) const SESSION_STREAM: u64 = 0;
 
 /// Bytes of the events of all sessions, and their limit.
@@ -44,7 +43,6 @@ impl LogBudget {
     }
 }
 
-/// The streams of one session.
 pub(super) struct EventLogs {
     /// Tells the events of this session from those of others.
     tag: String,
@@ -62,7 +60,6 @@ struct State {
 #[derive(Default)]
 struct Stream {
     events: VecDeque<Event>,
-    /// The number of the last event.
     last: u64,
     /// The last event that was sent.
     sent: u64,
@@ -95,7 +92,6 @@ impl EventLogs {
         Arc::new(Self { tag, state: Mutex::new(State { streams, last: SESSION_STREAM }), budget })
     }
 
-    /// Begins the stream of a request.
     pub(super) fn open(&self) -> u64 {
         let mut state = lock(&self.state);
         state.last += 1;
@@ -111,13 +107,22 @@ impl EventLogs {
     }
 
     /// Adds a message to a stream. The receipt is awaited right before the message is sent for the first time.
-    pub(super) fn push(&self, stream: u64, message: &str, delivery: Delivery, receipt: Option<Receipt>) {
-        self.add(stream, None, message, delivery, receipt);
+    pub(super) fn push(&self, to: u64, message: &str, delivery: Delivery, receipt: Option<Receipt>) {
+        let mut state = lock(&self.state);
+        let Some(stream) = state.streams.get_mut(&to) else { return };
+        stream.last += 1;
+        let number = stream.last;
+        let retry = message.is_empty().then_some(RETRY_MS);
+        let bytes = event(Some(format_args!("{}-{to}-{number}", self.tag)), retry, message);
+        self.budget.used.fetch_add(bytes.len(), Relaxed);
+        stream.events.push_back(Event { number, bytes, delivery, receipt });
+        stream.trim(&self.budget);
+        stream.changed.notify_waiters();
     }
 
     /// Adds an event without a message, so that the client has an id to come back with before the first message.
     pub(super) fn prime(&self, stream: u64) {
-        self.add(stream, Some(RETRY_MS), "", Delivery::BestEffort, None);
+        self.push(stream, "", Delivery::BestEffort, None);
     }
 
     /// Ends a stream. It can still be resumed for a while.
@@ -144,7 +149,6 @@ impl EventLogs {
         }
     }
 
-    /// Drops streams that ended longer ago than this.
     pub(super) fn expire(&self, kept: Duration) {
         let mut state = lock(&self.state);
         let is_old = |stream: &Stream| stream.ended.is_some_and(|ended| ended.elapsed() > kept);
@@ -194,18 +198,6 @@ impl EventLogs {
         let state = lock(&self.state);
         let stream = state.streams.get(&position.stream)?;
         stream.can_resume_after(position.event).then_some(position)
-    }
-
-    fn add(&self, to: u64, retry_ms: Option<u32>, data: &str, delivery: Delivery, receipt: Option<Receipt>) {
-        let mut state = lock(&self.state);
-        let Some(stream) = state.streams.get_mut(&to) else { return };
-        stream.last += 1;
-        let number = stream.last;
-        let bytes = event(Some(format_args!("{}-{to}-{number}", self.tag)), retry_ms, data);
-        self.budget.used.fetch_add(bytes.len(), Relaxed);
-        stream.events.push_back(Event { number, bytes, delivery, receipt });
-        stream.trim(&self.budget);
-        stream.changed.notify_waiters();
     }
 
     fn remove(&self, state: &mut State, stream: u64) {
@@ -280,11 +272,11 @@ enum Poll {
     End,
 }
 
-impl EventReader {
+impl Source for EventReader {
     /// Waits for the next event; `None` at the end of the stream, or when another reader has replaced this one.
     ///
     /// Cancel-safety: nothing is lost when the future is dropped; a receipt that was being awaited goes on.
-    pub(super) async fn next(&mut self) -> Option<Bytes> {
+    async fn next(&mut self) -> Option<Bytes> {
         loop {
             let changed = Arc::clone(&self.changed);
             let mut changed = pin!(changed.notified());
@@ -306,7 +298,9 @@ impl EventReader {
             }
         }
     }
+}
 
+impl EventReader {
     /// Whether no other reader has replaced this one and the stream is still there.
     pub(super) fn is_current(&self) -> bool {
         let state = lock(&self.logs.state);

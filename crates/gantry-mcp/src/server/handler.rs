@@ -24,7 +24,6 @@ pub trait Handler: Any + Send + Sync {
     /// Advice to the model on how to use this server.
     fn instructions(&self) -> Option<String>;
 
-    /// The features besides tools.
     fn features(&self) -> Features;
 
     /// Opens a session: a client sent `initialize` over HTTP, or its first request on a connection of its own.

@@ -20,6 +20,9 @@ const SESSION_HEADER: HeaderName = HeaderName::from_static("mcp-session-id");
 const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
 
+/// The response to a message; the error is one that refuses it.
+type Answer = Result<Response<Body>, Reply>;
+
 impl Server {
     /// Answers a POST.
     ///
@@ -30,13 +33,14 @@ impl Server {
         if let Some(refusal) = unsuitable(headers, accept) {
             return refusal;
         }
-        match envelope::read(&body) {
+        let answer = match envelope::read(&body) {
             Ok(Message::Request(request)) => self.post_request(headers, accept, handler, request).await,
             Ok(Message::Notification(notification)) => self.post_notification(headers, handler, notification),
             Ok(message @ Message::Response(_)) => self.post_without_response(headers, handler, &message),
             Ok(Message::Batch(batch)) => self.post_batch(headers, handler, &batch).await,
-            Err(rejection) => json(StatusCode::BAD_REQUEST, rejection.response()),
-        }
+            Err(rejection) => Ok(json(StatusCode::BAD_REQUEST, rejection.response())),
+        };
+        answer.unwrap_or_else(Response::from)
     }
 
     /// Answers a GET: a legacy client opens the stream of its session, or resumes a stream that broke.
@@ -49,13 +53,10 @@ impl Server {
             let error = ErrorObject::invalid_request("a GET is answered with text/event-stream; accept it");
             return refuse(StatusCode::NOT_ACCEPTABLE, None, &error);
         }
-        match self.session(headers, handler, None) {
-            Ok(session) => self.get_stream(headers, &session),
-            Err(refusal) => refusal.into(),
-        }
+        let session = self.session(headers, handler, None);
+        session.and_then(|session| self.get_stream(headers, &session)).unwrap_or_else(Response::from)
     }
 
-    /// Answers any other method.
     #[must_use]
     pub fn other_method(&self) -> Response<Body> {
         let mut response = empty(StatusCode::METHOD_NOT_ALLOWED);
@@ -79,11 +80,9 @@ impl Server {
         accept: Accept,
         handler: &Arc<dyn Handler>,
         request: Request<'_>,
-    ) -> Response<Body> {
-        let version = match era::single_value(headers, &era::VERSION_HEADER) {
-            Ok(version) => version,
-            Err(error) => return refuse(StatusCode::BAD_REQUEST, Some(&request.id), &error),
-        };
+    ) -> Answer {
+        let refused = |error| Reply::error(StatusCode::BAD_REQUEST, Some(&request.id), &error);
+        let version = era::single_value(headers, &era::VERSION_HEADER).map_err(refused)?;
         if era::is_modern_request(&request.method, &request.params, version) {
             return self.post_modern(headers, accept, handler, request).await;
         }
@@ -91,7 +90,7 @@ impl Server {
             Ok(session) => self.post_legacy(accept, session, request).await,
             // An unknown session id is ignored here: the client is about to get a new one.
             Err(_) if request.method == "initialize" => self.post_initialize(handler, &request).await,
-            Err(refusal) => refusal.into(),
+            Err(refusal) => Err(refusal),
         }
     }
 
@@ -100,11 +99,11 @@ impl Server {
         headers: &HeaderMap,
         handler: &Arc<dyn Handler>,
         notification: Notification<'_>,
-    ) -> Response<Body> {
+    ) -> Answer {
         let version = era::single_value(headers, &era::VERSION_HEADER).ok().flatten();
         // The modern protocol has no notification for HTTP, and takes any.
         if era::is_modern_request(&notification.method, &notification.params, version) {
-            return empty(StatusCode::ACCEPTED);
+            return Ok(empty(StatusCode::ACCEPTED));
         }
         self.post_without_response(headers, handler, &Message::Notification(notification))
     }
@@ -114,39 +113,24 @@ impl Server {
         headers: &HeaderMap,
         handler: &Arc<dyn Handler>,
         message: &Message<'_>,
-    ) -> Response<Body> {
-        match self.session(headers, handler, None) {
-            Ok(session) => {
-                session.connection.accept(message);
-                empty(StatusCode::ACCEPTED)
-            }
-            Err(refusal) => refusal.into(),
-        }
+    ) -> Answer {
+        self.session(headers, handler, None)?.connection.accept(message);
+        Ok(empty(StatusCode::ACCEPTED))
     }
 
-    async fn post_batch(
-        &self,
-        headers: &HeaderMap,
-        handler: &Arc<dyn Handler>,
-        batch: &Batch<'_>,
-    ) -> Response<Body> {
+    async fn post_batch(&self, headers: &HeaderMap, handler: &Arc<dyn Handler>, batch: &Batch<'_>) -> Answer {
+        let refused = |error| Reply::error(StatusCode::BAD_REQUEST, None, &error);
         if !headers.contains_key(SESSION_HEADER) {
-            return refuse(StatusCode::BAD_REQUEST, None, &super::no_batches());
+            return Err(refused(super::no_batches()));
         }
-        let session = match self.session(headers, handler, None) {
-            Ok(session) if session.connection.version.has_batches() => session,
-            Ok(_) => return refuse(StatusCode::BAD_REQUEST, None, &super::no_batches()),
-            Err(refusal) => return refusal.into(),
-        };
-        let response = match batch.messages() {
-            Ok(messages) => match self.batch(&session.connection, messages, None).await {
-                Some(text) => json(StatusCode::OK, text),
-                None => empty(StatusCode::ACCEPTED),
-            },
-            Err(error) => refuse(StatusCode::BAD_REQUEST, None, &error),
-        };
+        let session = self.session(headers, handler, None)?;
+        if !session.connection.version.has_batches() {
+            return Err(refused(super::no_batches()));
+        }
+        let messages = batch.messages().map_err(refused)?;
+        let response = self.batch(&session.connection, messages, None).await;
         self.inner.sessions.touch(&session);
-        response
+        Ok(response.map_or_else(|| empty(StatusCode::ACCEPTED), |text| json(StatusCode::OK, text)))
     }
 
     /// The session that a legacy message belongs to.
@@ -161,19 +145,14 @@ impl Server {
                            or send the _meta fields of 2026-07-28 with every request";
             return Err(Reply::error(StatusCode::BAD_REQUEST, id, &ErrorObject::invalid_request(message)));
         };
-        if let Err(error) = check_legacy_version(headers) {
-            return Err(Reply::error(StatusCode::BAD_REQUEST, id, &error));
+        let refused = |error| Reply::error(StatusCode::BAD_REQUEST, id, &error);
+        // Clients before 2025-06-18 send no version.
+        let version = era::single_value(headers, &era::VERSION_HEADER).map_err(refused)?;
+        if let Some(unknown) = version.filter(|version| Version::parse(version).is_none()) {
+            return Err(refused(era::unsupported(unknown, &Version::ALL)));
         }
         let session = sent.to_str().ok().and_then(|sent| self.inner.sessions.find(sent, &**handler));
         session.ok_or_else(|| unknown_session(id))
-    }
-}
-
-/// Checks the version header of a legacy message. Clients before 2025-06-18 send none.
-fn check_legacy_version(headers: &HeaderMap) -> Result<(), ErrorObject> {
-    match era::single_value(headers, &era::VERSION_HEADER)? {
-        Some(version) if Version::parse(version).is_none() => Err(era::unsupported(version, &Version::ALL)),
-        Some(_) | None => Ok(()),
     }
 }
 
@@ -192,7 +171,6 @@ fn unsuitable(headers: &HeaderMap, accept: Accept) -> Option<Response<Body>> {
     None
 }
 
-/// What a client takes as a response, from its header `Accept`.
 #[derive(Debug, Clone, Copy)]
 struct Accept {
     json: bool,
@@ -226,7 +204,6 @@ impl Accept {
         accept
     }
 
-    /// Whether the client takes events before its response.
     fn takes_events(self) -> bool {
         self.events != Events::Refused
     }

@@ -53,7 +53,6 @@ pub(super) fn before_handshake(request: &Request<'_>) -> Reply {
     Reply::error(StatusCode::OK, Some(&request.id), &ErrorObject::invalid_request(message))
 }
 
-/// The id of the request that a notification cancels.
 pub(super) fn cancelled<'a>(notification: &Notification<'a>) -> Option<Id<'a>> {
     if notification.method != "notifications/cancelled" {
         return None;

@@ -18,7 +18,6 @@ use std::borrow::Cow;
 use std::fmt;
 
 pub(super) const VERSION_HEADER: HeaderName = HeaderName::from_static("mcp-protocol-version");
-/// The member of `_meta` with the version of a request.
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const METHOD_HEADER: HeaderName = HeaderName::from_static("mcp-method");
 const NAME_HEADER: HeaderName = HeaderName::from_static("mcp-name");
@@ -57,7 +56,6 @@ pub(super) fn check(request: &Request<'_>, headers: Option<&HeaderMap>) -> Resul
     }
 }
 
-/// Parses a request that passed [`check`].
 pub(super) fn parse(request: &Request<'_>, handler: &dyn Handler) -> Result<ParsedRequest, Reply> {
     let operation = Operation::read(&request.method, &request.params, Version::MODERN, handler);
     let operation = operation.map_err(|error| refuse(request, &error))?;
@@ -144,7 +142,6 @@ pub(super) fn single_value(
         .ok_or_else(|| ErrorObject::header_mismatch(format!("the header {name} must be plain ASCII")))
 }
 
-/// Checks that a header says what the body says.
 fn check_header_matches(
     headers: &HeaderMap,
     name: &HeaderName,

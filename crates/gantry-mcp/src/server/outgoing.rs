@@ -17,10 +17,8 @@ pub(super) enum Delivery {
     Required,
 }
 
-/// Anything that the client is sent before the response.
 #[derive(Debug)]
 pub(super) enum Outgoing {
-    /// The text of a message.
     Message(String, Delivery),
     /// Requests that a modern client gets as a result.
     InputRequired(Vec<ClientRequest>, oneshot::Sender<Vec<ClientResponse>>),
@@ -38,7 +36,6 @@ pub(super) struct OutgoingQueue {
 #[derive(Debug, Default)]
 struct Queue {
     waiting: VecDeque<Outgoing>,
-    /// Bytes of the messages that wait.
     bytes: usize,
     /// Set when the request has ended.
     closed: bool,

@@ -16,11 +16,6 @@ impl<'a> Params<'a> {
         self.text.unwrap_or("{}")
     }
 
-    /// The capabilities that a client declares in a handshake.
-    pub(super) fn session_capabilities(&self) -> Capabilities {
-        self.get("capabilities").map(Capabilities::new).unwrap_or_default()
-    }
-
     /// The capabilities that a client declares with a request of 2026-07-28.
     pub(super) fn request_capabilities(&self) -> Capabilities {
         self.meta("io.modelcontextprotocol/clientCapabilities").map(Capabilities::new).unwrap_or_default()
@@ -54,7 +49,6 @@ impl<'a> Params<'a> {
         Some(self.string(key))
     }
 
-    /// A request that is forwarded to a server.
     pub(super) fn forward(
         &self,
         method: ForwardMethod,
@@ -107,7 +101,6 @@ impl<'a> Params<'a> {
         Ok(uri.into_owned())
     }
 
-    /// The version that `initialize` leads to.
     pub(super) fn negotiated_version(&self) -> Result<Version, ErrorObject> {
         let requested = self.string("protocolVersion");
         requested

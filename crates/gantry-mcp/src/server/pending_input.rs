@@ -69,7 +69,6 @@ impl ParkKey {
 
 pub(super) enum Resumed {
     Running(Box<RunningRequest>),
-    /// Responses to these requests are missing.
     StillRequired(Vec<ClientRequest>),
 }
 

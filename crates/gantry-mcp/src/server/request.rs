@@ -12,7 +12,6 @@ use gantry_core::CallRequest;
 use gantry_provider::client::TASKS_EXTENSION;
 use std::sync::Arc;
 
-/// A request that was parsed and is ready to run.
 #[derive(Debug)]
 pub(super) struct ParsedRequest {
     pub(super) id: Id<'static>,
@@ -59,7 +58,6 @@ impl Operation {
         matches!(self.result_kind(), ResultKind::Call | ResultKind::Forward(ReadResource | GetPrompt))
     }
 
-    /// Reads the operation of a request.
     pub(super) fn read(
         method: &str,
         params: &Params<'_>,
@@ -76,6 +74,7 @@ impl Operation {
         }
         let (features, modern) = (handler.features(), version.is_modern());
         let forward = |method| params.forward(method, version, None);
+        let extension = |name| raw::member(features.extensions.as_deref()?, name);
         match method {
             "resources/list" if features.resources => list(ListKind::Resources),
             "resources/templates/list" if features.resources => list(ListKind::Templates),
@@ -83,7 +82,9 @@ impl Operation {
             "prompts/list" if features.prompts => list(ListKind::Prompts),
             "prompts/get" if features.prompts => forward(ForwardMethod::GetPrompt),
             "completion/complete" if features.completions => forward(ForwardMethod::Complete),
-            "tasks/get" | "tasks/update" | "tasks/cancel" if modern && has_tasks(&features) => {
+            "tasks/get" | "tasks/update" | "tasks/cancel"
+                if modern && extension(TASKS_EXTENSION).is_some() =>
+            {
                 if !params.request_capabilities().has_extension(TASKS_EXTENSION) {
                     return Err(tasks_undeclared());
                 }
@@ -119,13 +120,6 @@ impl Operation {
         };
         params.forward(method, version, Some(change))
     }
-}
-
-fn has_tasks(features: &Features) -> bool {
-    features
-        .extensions
-        .as_deref()
-        .is_some_and(|extensions| raw::member(extensions, TASKS_EXTENSION).is_some())
 }
 
 fn tasks_undeclared() -> ErrorObject {

@@ -27,7 +27,6 @@ pub(super) struct RequestTask {
 }
 
 pub(super) enum Next {
-    /// A message before the response.
     Message(String, Delivery),
     /// Nothing will be sent for a while: a client that can resume its stream may be disconnected.
     Released,

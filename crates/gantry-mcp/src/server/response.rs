@@ -139,7 +139,6 @@ pub(super) fn present_members<const N: usize>(members: [(&str, Option<&str>); N]
     raw::object(members.into_iter().filter_map(|(key, value)| Some((key, value?))))
 }
 
-/// The capabilities of this server for a client of this version.
 fn capabilities(features: &Features, version: Version) -> String {
     let list_changed = "{\"listChanged\":true}";
     present_members([

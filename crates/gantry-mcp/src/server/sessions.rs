@@ -29,7 +29,6 @@ pub(super) struct Sessions {
     next_search: AtomicU64,
 }
 
-/// An HTTP session: a connection and its streams of events.
 pub(super) struct HttpSession {
     pub(super) connection: Arc<Connection>,
     pub(super) logs: Arc<EventLogs>,
@@ -101,7 +100,6 @@ impl Sessions {
         entries.remove(&parse(id)?).filter(|removed| Arc::ptr_eq(removed, &session))
     }
 
-    /// Removes every session that was idle for too long.
     pub(super) fn take_idle(&self) -> Vec<Arc<HttpSession>> {
         let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
         entries.extract_if(|_, session| self.is_idle(session)).map(|(_, session)| session).collect()
@@ -144,7 +142,6 @@ impl Sessions {
         self.entries.read().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// Notes that a session is in use.
     pub(super) fn touch(&self, session: &HttpSession) {
         session.touched.store(self.now(), Ordering::Relaxed);
     }

@@ -1,15 +1,19 @@
-//! `/api/v1/agents`: the agents of the projects, what they may use, and which of them is active.
+//! `/api/v1/agents` and `/api/v1/projects`: the agents of the projects, what they may use, and which of them is active;
+//! which projects there are, and what each has.
 
 use super::query::{self, Answer, Path, Query, Sender};
 use crate::App;
 use crate::error::ApiError;
-use crate::model::{Agent, AgentConfiguration, AgentDetails, InProject, List, OfProject, Switched};
+use crate::model::{
+    Agent, AgentConfiguration, AgentDetails, InProject, List, NoQuery, OfProject, Project, Switched,
+};
 use axum::Json;
 use axum::body::Body;
 use gantry_core::pattern::Pattern;
 use gantry_core::toolset::Entry;
 use gantry_core::{Role, Toolset};
-use gantry_runtime::projects::{self, DEFAULT};
+use gantry_runtime::projects::{self, Context, DEFAULT};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 pub(super) async fn list(sender: Sender, Query(of): Query<OfProject>) -> Answer<List<Agent>> {
@@ -125,4 +129,29 @@ fn configuration(agent: &projects::Agent) -> AgentConfiguration {
         auto_approve: texts(&selection.auto_approve),
         prompt: agent.options.prompt.clone(),
     }
+}
+
+pub(super) async fn list_projects(sender: Sender, _: NoQuery) -> Json<List<Project>> {
+    Json(List::whole(visible_projects(&sender)))
+}
+
+/// The projects that the sender may see.
+pub(super) fn visible_projects(sender: &Sender) -> Vec<Project> {
+    let projects = &sender.app.projects;
+    let item = |name: Arc<str>| {
+        // While an agent is active, a server can run twice: for that agent, and for the others.
+        let servers = projects.servers(Some(&name));
+        let servers: BTreeSet<_> = servers.into_iter().map(|server| server.id).collect();
+        let context = projects.peek(&name, None);
+        let toolset = |it: Context| it.runtime.toolset(it.agent.as_deref()).ok();
+        Project {
+            active: projects.active(&name),
+            agents: projects.agents(Some(&name)).len(),
+            servers: servers.len(),
+            tools: context.and_then(toolset).map(|toolset| toolset.len()),
+            name,
+        }
+    };
+    let names = projects.names().into_iter().filter(|name| sender.can_access_project(name));
+    names.map(item).collect()
 }

@@ -27,8 +27,7 @@ pub(super) async fn list(sender: Sender, Query(query): Query<ApprovalQuery>) -> 
         name: query.tool.map(Into::into),
         session: query.session,
         call: query.call,
-        cursor: None,
-        limit: 0,
+        ..ApprovalFilter::default()
     };
     let store = sender.store();
     let fetch = |cursor, limit| store.approvals(ApprovalFilter { cursor, limit, ..filter.clone() });
@@ -77,10 +76,10 @@ async fn resolve(sender: &Sender, text: &str) -> Result<ApprovalId, ApiError> {
     let short = ShortId::parse(text, "appr_", "gantry approvals")?;
     let mut found = sender.store().approvals_ending(short.bytes()).await?;
     found.retain(|row| short.is_end_of(&row.id) && is_shown_to(row, sender));
-    let waiting: Vec<ApprovalId> =
-        found.iter().filter(|row| row.state.is_waiting()).map(|row| row.id).collect();
-    let every: Vec<ApprovalId> = found.iter().map(|row| row.id).collect();
-    short.only(if waiting.is_empty() { &every } else { &waiting })?.ok_or_else(|| {
+    if found.iter().any(|row| row.state.is_waiting()) {
+        found.retain(|row| row.state.is_waiting());
+    }
+    short.only(found.iter().map(|row| row.id).collect())?.ok_or_else(|| {
         ApiError::not_found(format!("there is no request {text}; gantry approvals --all lists them"))
     })
 }

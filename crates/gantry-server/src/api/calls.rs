@@ -2,7 +2,6 @@
 
 use super::long_poll::LongPoll;
 use super::query::{self, Answer, Path, Query, Sender, json_response};
-use super::tools::entry_point;
 use crate::error::{ApiError, retry_later, status};
 use crate::model::{self, CallQuery, CallRecord, CallReply, Canceled, List, Mode, NoQuery, Wait};
 use axum::Json;
@@ -11,8 +10,8 @@ use axum::response::{IntoResponse as _, Response};
 use gantry_core::id::CallId;
 use gantry_core::{CallRequest, ErrorCode, Refusal, ToolError};
 use gantry_runtime::ledger::{self, ApprovalRow, CallFilter, CallRow};
-use gantry_runtime::projects::{Context, MOVES};
-use gantry_runtime::{Admitted, PipelineContext, Reply, Runtime};
+use gantry_runtime::projects::MOVES;
+use gantry_runtime::{Admitted, PipelineContext, Reply, Runtime, Session};
 use http::StatusCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +22,8 @@ pub(super) async fn create(sender: Sender, _: NoQuery, body: Body) -> Result<Res
         return Err(ApiError::forbidden("approving takes the key of the data folder"));
     }
     let poll = body.wait_ms.map(|wait| LongPoll::millis(&sender, wait)).transpose()?;
-    let (rt, cx, entered) = admit_call(&sender, body.project.as_deref(), body.agent.as_deref()).await?;
+    let session = || sender.shared_session(body.project.as_deref(), body.agent.as_deref());
+    let (rt, cx, entered) = admit(session).await?;
     let request = CallRequest {
         tool: body.tool,
         arguments: body.arguments.map(|raw| Box::<str>::from(raw).into()),
@@ -51,7 +51,7 @@ pub(super) async fn create(sender: Sender, _: NoQuery, body: Body) -> Result<Res
         && poll.acquire_slot().is_ok()
     {
         let record = until_over(&sender, held.call, &mut poll).await?;
-        if record.as_ref().is_some_and(Record::is_over) {
+        if record.as_ref().is_some_and(|(call, _)| call.state.is_over()) {
             let outcome = reply_from_record(&sender, held.call, record).await?;
             let status = outcome.error.as_ref().map_or(StatusCode::OK, |error| status(error.code));
             return Ok((status, Json(outcome)).into_response());
@@ -60,17 +60,16 @@ pub(super) async fn create(sender: Sender, _: NoQuery, body: Body) -> Result<Res
     Ok(reply_response(&reply))
 }
 
-/// Admits a call in the shared session of its caller.
-async fn admit_call(
-    sender: &Sender,
-    project: Option<&str>,
-    agent: Option<&str>,
-) -> Result<(Arc<Runtime>, PipelineContext, Result<Admitted, Refusal>), ApiError> {
+/// Admits a call in the session that its caller has now.
+pub(crate) async fn admit<E, F>(
+    session: impl Fn() -> F,
+) -> Result<(Arc<Runtime>, PipelineContext, Result<Admitted, Refusal>), E>
+where
+    F: Future<Output = Result<(Arc<Runtime>, Arc<Session>), E>>,
+{
     let mut moves = 0;
     loop {
-        let Context { runtime, agent } = sender.context(project, agent).await?;
-        let caller = sender.caller(&runtime.project, agent);
-        let session = runtime.shared_session(caller, entry_point(sender)).await?;
+        let (runtime, session) = session().await?;
         let cx = PipelineContext::new(&session);
         let entered = runtime.enter(&cx);
         // The project may have switched to another agent meanwhile. Nothing was run, and there is a new session.
@@ -104,8 +103,7 @@ pub(super) async fn list(sender: Sender, Query(query): Query<CallQuery>) -> Answ
         state: query.state,
         since_us: query::moment("since", query.since.as_deref())?,
         until_us: query::moment("until", query.until.as_deref())?,
-        cursor: None,
-        limit: 0,
+        ..CallFilter::default()
     };
     let fetch = |cursor, limit| sender.store().calls(CallFilter { cursor, limit, ..filter.clone() });
     let keep = |row: &CallRow| sender.can_access_project(&row.head.caller.project);
@@ -148,18 +146,8 @@ pub(super) async fn show(
     Ok(Json(reply_from_record(&sender, id, record).await?))
 }
 
-/// What the ledger has of a call.
-struct Record {
-    call: CallRow,
-    /// The approval that it waits or has waited for.
-    approval: Option<ApprovalRow>,
-}
-
-impl Record {
-    fn is_over(&self) -> bool {
-        self.call.state.is_over()
-    }
-}
+/// What the ledger has of a call, and the approval that it waits or has waited for.
+type Record = (CallRow, Option<ApprovalRow>);
 
 /// The call when it is over, or as it stands when the time is.
 async fn until_over(
@@ -170,7 +158,8 @@ async fn until_over(
     loop {
         poll.mark_seen();
         let record = find(sender, id).await?;
-        if record.as_ref().is_some_and(Record::is_over) || !poll.wait_for_change().await? {
+        let is_over = record.as_ref().is_some_and(|(call, _)| call.state.is_over());
+        if is_over || !poll.wait_for_change().await? {
             return Ok(record);
         }
     }
@@ -186,7 +175,7 @@ async fn find(sender: &Sender, id: CallId) -> Result<Option<Record>, ApiError> {
         .filter(|row| sender.can_access_project(&row.head.caller.project))
         .filter(|row| own.as_ref().is_none_or(|own| row.head.caller.principal == *own));
     match call {
-        Some(call) => Ok(Some(Record { call, approval: sender.store().approval_of(id).await? })),
+        Some(call) => Ok(Some((call, sender.store().approval_of(id).await?))),
         // Only its record says in which project it is.
         None if running && (own.is_some() || sender.projects.is_none()) => Ok(None),
         None => Err(ApiError::not_found(format!("there is no call {id}"))),
@@ -200,7 +189,7 @@ async fn reply_from_record(
     id: CallId,
     record: Option<Record>,
 ) -> Result<CallReply, ApiError> {
-    let Some(Record { call, approval }) = record else {
+    let Some((call, approval)) = record else {
         return Ok(CallReply::unmeasured(id, ledger::State::Executing));
     };
     if let Some(approval) = &approval

@@ -48,9 +48,8 @@ async fn resolve(sender: &Sender, text: &str) -> Result<GrantId, ApiError> {
     let short = ShortId::parse(text, "grant_", list)?;
     let found = sender.store().grants_ending(short.bytes()).await?;
     let found = found.iter().filter(|row| short.is_end_of(&row.id) && is_shown_to(row, sender));
-    let found: Vec<GrantId> = found.map(|row| row.id).collect();
     let unknown = || ApiError::not_found(format!("there is no grant {text}; {list} lists them"));
-    short.only(&found)?.ok_or_else(unknown)
+    short.only(found.map(|row| row.id).collect())?.ok_or_else(unknown)
 }
 
 /// Whether the sender may know of a grant: it decides about such calls, or the grant is its own.

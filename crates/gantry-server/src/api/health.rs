@@ -1,14 +1,15 @@
-//! Health, the proof of the audit trail, metrics, queues, and the first page.
+//! Health, the configuration, the proof of the audit trail, metrics, queues, and the first page.
 
 mod page;
 
 use super::query::{Answer, Sender};
 use crate::App;
 use crate::error::ApiError;
-use crate::model::{AuditVerification, BadEntry, Health, List, Queue};
+use crate::model::{AuditVerification, BadEntry, Configuration, Health, List, NoQuery, Queue, Reloaded};
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
+use gantry_core::ErrorCode;
 use http::{HeaderMap, StatusCode, header};
 
 pub(super) async fn live() -> Json<Health> {
@@ -17,13 +18,25 @@ pub(super) async fn live() -> Json<Health> {
 
 /// Ready means that a call could be put on record now.
 pub(super) async fn ready(State(app): State<App>) -> Response {
-    match app.projects.store().flush().await {
-        Ok(()) => Json(Health { status: "ready".into(), reason: None }).into_response(),
-        Err(error) => {
-            let body = Json(Health { status: "unavailable".into(), reason: Some(error.to_string()) });
-            (StatusCode::SERVICE_UNAVAILABLE, body).into_response()
-        }
-    }
+    let (code, status, reason) = match app.projects.store().flush().await {
+        Ok(()) => (StatusCode::OK, "ready", None),
+        Err(error) => (StatusCode::SERVICE_UNAVAILABLE, "unavailable", Some(error.to_string())),
+    };
+    (code, Json(Health { status: status.into(), reason })).into_response()
+}
+
+/// Whether the configuration on the disk is the one that holds.
+pub(super) async fn show_config(sender: Sender, _: NoQuery) -> Answer<Configuration> {
+    sender.require_global_admin("looking at the configuration")?;
+    Ok(Json(Configuration { refused: sender.app.projects.refused() }))
+}
+
+pub(super) async fn reload_config(sender: Sender, _: NoQuery) -> Answer<Reloaded> {
+    sender.require_global_admin("reading the configuration again")?;
+    let reloaded = sender.app.projects.reload().await.map_err(|reason| {
+        ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, ErrorCode::InvalidArguments, &*reason)
+    })?;
+    Ok(Json(reloaded))
 }
 
 /// Proves that the audit trail is whole. The trail itself is the list of calls.
@@ -46,7 +59,6 @@ pub(super) async fn queues(sender: Sender) -> Answer<List<Queue>> {
     Ok(Json(List::whole(sender.app.projects.queues())))
 }
 
-/// The first page, for every sender.
 pub(super) async fn page(sender: Sender, headers: HeaderMap) -> Response {
-    (page::HEADERS, page::render(&sender, &headers)).into_response()
+    crate::page::html(page::POLICY, page::render(&sender, &headers))
 }

@@ -15,7 +15,6 @@ use gantry_runtime::ledger::{self, KeyRow};
 use http::StatusCode;
 use std::sync::Arc;
 
-/// Characters of a key's name.
 const NAME_CHARS: usize = 64;
 
 /// Entries of a key's lists.
@@ -39,25 +38,14 @@ pub(super) async fn create(
     new.check_limits()?;
     new.check_places(&sender.app)?;
     let expires_us = new.expiry(created_us)?;
-    let (id, digest, secret) = mint();
+    let (id, secret, text) = mint();
     let NewKey { name, role, projects, agent, tools, .. } = new;
-    let (name, secret_digest) = (name.into(), digest);
-    let row = KeyRow {
-        id,
-        name,
-        secret: secret_digest,
-        role,
-        projects,
-        agent,
-        tools,
-        created_us,
-        expires_us,
-        revoked_us: None,
-    };
+    let (name, revoked_us) = (name.into(), None);
+    let row = KeyRow { id, name, secret, role, projects, agent, tools, created_us, expires_us, revoked_us };
     let key = Key::from(&row);
     sender.store().add_key(row).await.map_err(not_made)?;
     sender.app.keys.forget().await;
-    Ok((StatusCode::CREATED, Json(MadeKey { key, secret })))
+    Ok((StatusCode::CREATED, Json(MadeKey { key, secret: text })))
 }
 
 fn not_made(error: ledger::Error) -> ApiError {
@@ -126,20 +114,18 @@ impl NewKey {
         let end = match (&self.expires_at, &self.expires_in) {
             (None, None) => return Ok(None),
             (Some(_), Some(_)) => {
-                return Err(ApiError::invalid(
-                    "expiresAt and expiresIn say the same thing; give one of them",
-                ));
+                Err("expiresAt and expiresIn say the same thing; give one of them".to_owned())
             }
-            (Some(at), None) => clock::parse(at).ok_or_else(|| {
-                ApiError::invalid(format!("expiresAt is a time such as 2026-12-31T00:00:00Z, not {at:?}"))
-            })?,
+            (Some(at), None) => clock::parse(at)
+                .ok_or_else(|| format!("expiresAt is a time such as 2026-12-31T00:00:00Z, not {at:?}")),
             (None, Some(span)) => {
                 let span_us = clock::span_us(span).filter(|span| *span > 0);
-                span_us.and_then(|span| now.checked_add(span)).ok_or_else(|| {
-                    ApiError::invalid(format!("expiresIn is a span such as 90m, 12h or 30d, not {span:?}"))
-                })?
+                span_us
+                    .and_then(|span| now.checked_add(span))
+                    .ok_or_else(|| format!("expiresIn is a span such as 90m, 12h or 30d, not {span:?}"))
             }
         };
+        let end = end.map_err(ApiError::invalid)?;
         if end <= now {
             return Err(ApiError::invalid("a key cannot have expired already; choose a time to come"));
         }

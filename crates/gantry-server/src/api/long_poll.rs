@@ -7,7 +7,6 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// How long a request may wait.
 pub(super) const MAX_WAIT: Duration = Duration::from_secs(60);
 
 /// How often changes of other processes are looked for, which this one is not notified of.

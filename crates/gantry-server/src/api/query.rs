@@ -8,9 +8,10 @@ use axum::extract::FromRequestParts;
 use axum::response::{IntoResponse as _, Response};
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt as _;
-use gantry_core::ErrorCode;
+use gantry_core::{EntryPoint, ErrorCode};
 use gantry_runtime::ledger::{Page, Store};
 use gantry_runtime::projects::Context;
+use gantry_runtime::{Runtime, Session};
 use http::request::Parts;
 use http::{StatusCode, header};
 use hyper::body::Body as _;
@@ -64,10 +65,8 @@ async fn read_bounded(body: Body) -> Result<Option<Bytes>, axum::Error> {
     Ok((drained == 0).then(|| bytes.freeze()))
 }
 
-/// An answer of JSON.
 pub(crate) type Answer<T> = Result<axum::Json<T>, ApiError>;
 
-/// The sender of a request, and the server that it is sent to.
 #[derive(Debug)]
 pub(crate) struct Sender {
     pub(crate) app: App,
@@ -117,7 +116,6 @@ impl Sender {
         Ok(Some(vec![name.into()]))
     }
 
-    /// The runtime that the request is for.
     pub(crate) async fn context(
         &self,
         project: Option<&str>,
@@ -126,6 +124,18 @@ impl Sender {
         let project = self.known_project(project)?;
         let agent = self.effective_agent(agent)?;
         Ok(self.app.projects.context(&project, agent.as_deref()).await?)
+    }
+
+    /// The session that the requests of a sender to the API share; those of the owner come from the command line.
+    pub(crate) async fn shared_session(
+        &self,
+        project: Option<&str>,
+        agent: Option<&str>,
+    ) -> Result<(Arc<Runtime>, Arc<Session>), ApiError> {
+        let Context { runtime, agent } = self.context(project, agent).await?;
+        let entry_point = if self.owner { EntryPoint::Cli } else { EntryPoint::Http };
+        let session = runtime.shared_session(self.caller(&runtime.project, agent), entry_point).await?;
+        Ok((runtime, session))
     }
 }
 
@@ -137,10 +147,8 @@ impl<S: Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
-        match axum::extract::Query::try_from_uri(&parts.uri) {
-            Ok(axum::extract::Query(query)) => Ok(Self(query)),
-            Err(rejection) => Err(ApiError::invalid(rejection.body_text())),
-        }
+        let read = axum::extract::Query::try_from_uri(&parts.uri);
+        read.map(|query| Self(query.0)).map_err(|rejection| ApiError::invalid(rejection.body_text()))
     }
 }
 
@@ -160,10 +168,8 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T>
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        match axum::extract::Path::from_request_parts(parts, state).await {
-            Ok(axum::extract::Path(named)) => Ok(Self(named)),
-            Err(rejection) => Err(ApiError::invalid(rejection.body_text())),
-        }
+        let read = axum::extract::Path::from_request_parts(parts, state).await;
+        read.map(|named| Self(named.0)).map_err(|rejection| ApiError::invalid(rejection.body_text()))
     }
 }
 
@@ -189,7 +195,6 @@ fn parse<T: DeserializeOwned>(what: &str, bytes: &Bytes) -> Result<T, ApiError> 
     serde_json::from_str(text).map_err(|error| ApiError::invalid(format!("the body is not {what}: {error}")))
 }
 
-/// An id from the path.
 pub(crate) fn id<T: FromStr<Err: std::fmt::Display>>(text: &str) -> Result<T, ApiError> {
     text.parse().map_err(|error: T::Err| ApiError::invalid(error.to_string()))
 }
@@ -268,7 +273,6 @@ where
     }
 }
 
-/// An answer of JSON text.
 pub(crate) fn json_response(status: StatusCode, body: String) -> Response {
     (status, [(header::CONTENT_TYPE, "application/json")], body).into_response()
 }

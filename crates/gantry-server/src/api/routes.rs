@@ -1,9 +1,6 @@
 //! The routes of the API: one table, from which the router and the OpenAPI document are made.
 
-use super::{
-    agents, approvals, calls, config, events, grants, health, keys, lock, policy, projects, runs, servers,
-    tools,
-};
+use super::{agents, approvals, calls, events, grants, health, keys, lock, runs, servers, tools};
 use crate::model::{
     Agent, AgentDetails, Approval, ApprovalQuery, AuditVerification, CallQuery, CallRecord, CallReply,
     CallRequest, Canceled, ChangedServer, Configuration, Decision, EventQuery, ExplainQuery, Explained,
@@ -16,10 +13,8 @@ use axum::routing::{MethodRouter, delete, get, post};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value};
 
-/// Makes the schema of a type.
 type MakeSchema = fn(&mut SchemaGenerator) -> Schema;
 
-/// One operation of the API.
 pub(crate) struct Operation {
     /// Its name, for programs that are generated from the document.
     pub(crate) id: &'static str,
@@ -27,7 +22,6 @@ pub(crate) struct Operation {
     pub(crate) path: &'static str,
     pub(crate) handler: MethodRouter<App>,
     pub(crate) summary: &'static str,
-    /// Whether it takes the key of an administrator.
     pub(crate) is_for_admins: bool,
     /// The fields of this type are the parameters of the query.
     pub(crate) query: Option<MakeSchema>,
@@ -41,7 +35,6 @@ pub(crate) struct Operation {
     pub(crate) has_conflict: bool,
 }
 
-/// Every operation of the API.
 #[rustfmt::skip]
 pub(crate) fn operations() -> Vec<Operation> {
     vec![
@@ -88,9 +81,9 @@ pub(crate) fn operations() -> Vec<Operation> {
             "Make an agent the active one of its project").admin().query::<InProject>().optional_body::<InProject>(),
         op::<Switched>("post /api/v1/agents/{name}/deactivate", "deactivateAgent", post(agents::deactivate),
             "Make no agent active, if this one is").admin().query::<InProject>().optional_body::<InProject>(),
-        op::<List<Project>>("get /api/v1/projects", "listProjects", get(projects::list), "List the projects and what each has"),
-        op::<Configuration>("get /api/v1/config", "getConfiguration", get(config::show), "Whether the configuration on the disk is the one that holds").admin(),
-        op::<Reloaded>("post /api/v1/config/reload", "reloadConfiguration", post(config::reload),
+        op::<List<Project>>("get /api/v1/projects", "listProjects", get(agents::list_projects), "List the projects and what each has"),
+        op::<Configuration>("get /api/v1/config", "getConfiguration", get(health::show_config), "Whether the configuration on the disk is the one that holds").admin(),
+        op::<Reloaded>("post /api/v1/config/reload", "reloadConfiguration", post(health::reload_config),
             "Read the configuration again and apply what has changed").admin(),
         op::<LockDiffs>("get /api/v1/lock", "listLockDiffs", get(lock::diff),
             "List the differences between the pinned definitions of tools and those of now").admin().query::<LockQuery>(),
@@ -101,7 +94,7 @@ pub(crate) fn operations() -> Vec<Operation> {
         op::<AuditVerification>("get /api/v1/audit/verify", "verifyAuditTrail", get(health::verify_audit), "Prove that the audit trail is whole").admin(),
         op::<Explained>("get /api/v1/explain", "explain", get(tools::explain),
             "Why a tool is visible to an agent, or not; without a tool, what looks wrong").admin().query::<ExplainQuery>(),
-        op::<PolicyTest>("post /api/v1/policy/test", "testPolicy", post(policy::test),
+        op::<PolicyTest>("post /api/v1/policy/test", "testPolicy", post(tools::test_policy),
             "What would be decided about a call, with nothing run and no person asked").admin().body::<PolicyTestRequest>(),
         op::<Map<String, Value>>("get /api/openapi.json", "getOpenApi", get(openapi::serve), "This document"),
         op::<String>("get /metrics", "getMetrics", get(health::metrics), "Counters for Prometheus").content_type("application/openmetrics-text"),

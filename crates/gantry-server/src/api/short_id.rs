@@ -3,7 +3,6 @@
 
 use crate::error::ApiError;
 
-/// Digits that are enough.
 const MIN_DIGITS: usize = 6;
 
 /// How many ids an error names.
@@ -36,23 +35,19 @@ impl ShortId {
         pairs.filter_map(|pair| u8::from_str_radix(pair, 16).ok()).collect()
     }
 
-    /// Whether an id ends with the digits.
     pub(super) fn is_end_of(&self, id: &impl ToString) -> bool {
         id.to_string().ends_with(&self.0)
     }
 
     /// The only one of these ids that end with the digits, if there is one.
-    pub(super) fn only<T: Copy + ToString>(&self, ids: &[T]) -> Result<Option<T>, ApiError> {
-        match ids {
-            [] => Ok(None),
-            [only] => Ok(Some(*only)),
-            several => {
-                let mut named: Vec<String> = several.iter().take(NAMED).map(T::to_string).collect();
-                named.extend((several.len() > NAMED).then(|| "…".to_owned()));
-                let named = named.join(", ");
-                Err(ApiError::invalid(format!("{} may be any of {named}; write more of it", self.0)))
-            }
+    pub(super) fn only<T: ToString>(&self, mut ids: Vec<T>) -> Result<Option<T>, ApiError> {
+        if ids.len() < 2 {
+            return Ok(ids.pop());
         }
+        let mut named: Vec<String> = ids.iter().take(NAMED).map(T::to_string).collect();
+        named.extend((ids.len() > NAMED).then(|| "…".to_owned()));
+        let named = named.join(", ");
+        Err(ApiError::invalid(format!("{} may be any of {named}; write more of it", self.0)))
     }
 }
 
@@ -74,9 +69,9 @@ mod tests {
         assert!(short.is_end_of(&ids[0]) && !parse("0193aa").unwrap().is_end_of(&ids[0]));
         assert_eq!(parse("baa1111").unwrap().bytes(), [0xaa, 0x11, 0x11]);
         assert!(!parse("baa1111").unwrap().is_end_of(&ids[0]));
-        assert_eq!(short.only(&ids[..1]).unwrap(), Some(ids[0]));
-        assert_eq!(short.only(&ids[..0]).unwrap(), None);
-        let error = format!("{:?}", short.only(&ids).unwrap_err());
+        assert_eq!(short.only(ids[..1].to_vec()).unwrap(), Some(ids[0]));
+        assert_eq!(short.only(ids[..0].to_vec()).unwrap(), None);
+        let error = format!("{:?}", short.only(ids.to_vec()).unwrap_err());
         assert!(ids.iter().all(|id| error.contains(&id.to_string())), "{error}");
         for text in ["appr_", "0193a", "0193ag", "..", "", &"a".repeat(33)] {
             assert!(parse(text).is_err(), "{text}");

@@ -7,7 +7,6 @@ use gantry_runtime::projects::DEFAULT;
 use std::sync::Arc;
 
 impl Identity {
-    /// Whether the key is for a project.
     pub fn can_access_project(&self, project: &str) -> bool {
         self.projects.as_ref().is_none_or(|projects| projects.iter().any(|known| **known == *project))
     }
@@ -60,7 +59,6 @@ impl Identity {
         }
     }
 
-    /// Refuses identities that are not administrators.
     pub(crate) fn require_admin(&self, what: &str) -> Result<(), ApiError> {
         if self.role == Role::Admin {
             return Ok(());

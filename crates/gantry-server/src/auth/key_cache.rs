@@ -19,13 +19,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use subtle::ConstantTimeEq as _;
 
-/// How old a snapshot may be.
 const MAX_AGE: Duration = Duration::from_secs(1);
 
 /// How often the key of an open stream is checked.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// The keys of the store.
 #[derive(Debug)]
 pub(crate) struct ApiKeyCache {
     projects: Arc<Projects>,
@@ -65,23 +63,17 @@ impl ApiKeyCache {
     pub(super) async fn find(&self, token: &Token<'_>) -> Result<Identity, ApiError> {
         let digest = token.digest();
         let snapshot = self.fresh().await?;
-        let cached = snapshot.keys.get(&token.id);
-        let known = cached.filter(|cached| bool::from(cached.secret.as_bytes().ct_eq(digest.as_bytes())));
-        known
-            .filter(|cached| cached.is_valid())
-            .map(|cached| cached.identity.clone())
-            .ok_or_else(invalid_key_error)
+        let is_secret = |cached: &&CachedKey| bool::from(cached.secret.as_bytes().ct_eq(digest.as_bytes()));
+        let known = snapshot.keys.get(&token.id).filter(is_secret).filter(|cached| cached.is_valid());
+        known.map(|cached| cached.identity.clone()).ok_or_else(invalid_key_error)
     }
 
     /// Refuses a request whose key has expired or was revoked since it came in; one without a key passes.
     pub(crate) async fn check(&self, key: Option<KeyId>) -> Result<(), ApiError> {
         let Some(key) = key else { return Ok(()) };
         let snapshot = self.fresh().await?;
-        if snapshot.keys.get(&key).is_some_and(CachedKey::is_valid) {
-            Ok(())
-        } else {
-            Err(invalid_key_error())
-        }
+        let is_valid = snapshot.keys.get(&key).is_some_and(CachedKey::is_valid);
+        if is_valid { Ok(()) } else { Err(invalid_key_error()) }
     }
 
     /// Resolves when the key expires or is revoked, to close long-lived streams; never without a key.
@@ -149,13 +141,8 @@ fn cached(row: KeyRow) -> Option<(KeyId, CachedKey)> {
         owner: false,
         key: Some(row.id),
     };
-    let cached = CachedKey {
-        secret: row.secret,
-        expires_us: row.expires_us,
-        revoked: row.revoked_us.is_some(),
-        identity,
-    };
-    Some((row.id, cached))
+    let (secret, expires_us, revoked) = (row.secret, row.expires_us, row.revoked_us.is_some());
+    Some((row.id, CachedKey { secret, expires_us, revoked, identity }))
 }
 
 #[cfg(test)]

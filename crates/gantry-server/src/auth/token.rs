@@ -10,7 +10,6 @@ use uuid::Uuid;
 /// What every key of the store begins with, so that people and scanners know one when they see it.
 const PREFIX: &str = "gk_";
 
-/// Digits of a secret.
 const SECRET_DIGITS: usize = 64;
 
 /// A key as it was sent.

@@ -4,7 +4,8 @@ use super::Gateway;
 use super::result::{refused, result};
 use super::session::SessionKind;
 use super::tasks;
-use gantry_core::CallRequest;
+use crate::api::calls::admit;
+use gantry_core::{CallRequest, raw};
 use gantry_mcp::client::ListKind;
 use gantry_mcp::exchange::BoxFuture;
 use gantry_mcp::headers::{HeaderParam, header_params};
@@ -12,7 +13,7 @@ use gantry_mcp::{
     Change, ChangeNotice, ErrorObject, Features, ForwardMethod, ForwardRequest, Handler, Outcome, Receipt,
     RequestContext, Version,
 };
-use gantry_runtime::{Reply, Runtime};
+use gantry_runtime::Reply;
 use std::any::Any;
 use std::pin::pin;
 use std::sync::Arc;
@@ -89,8 +90,10 @@ impl Handler for Gateway {
             if matches!(
                 method,
                 ForwardMethod::TaskGet | ForwardMethod::TaskUpdate | ForwardMethod::TaskCancel
-            ) && let Some(call) = tasks::own_call(&request.params)
+            ) && let Some(task) = raw::string_member(&request.params, "taskId")
+                && let Ok(call) = task.parse()
             {
+                // The task is one of Gantry's own.
                 return tasks::request(&runtime, &session, method, call).await;
             }
             runtime.request(&session, request).await
@@ -137,7 +140,7 @@ impl Gateway {
         context: RequestContext,
     ) -> Result<Outcome, ErrorObject> {
         let RequestContext { client, cancel } = context;
-        let (runtime, mut cx, entered) = self.enter().await?;
+        let (runtime, mut cx, entered) = admit(|| self.current()).await?;
         let as_task = tasks::is_wanted(&runtime, &*client, modern);
         cx.meta = meta;
         cx.client = client;
@@ -167,16 +170,11 @@ impl Gateway {
             return Ok(Ok(tasks::begun(&reply)).into());
         }
         let result = result(&reply);
-        let receipt = receipt(Arc::clone(&runtime), reply);
+        // Records that the client has the outcome of a held call. A client that does not get it gets it from the same
+        // call again.
+        let was_held = reply.approval.is_some() && reply.state.is_over();
+        let runtime = Arc::clone(&runtime);
+        let receipt = was_held.then(|| Box::pin(async move { runtime.collect(&reply).await }) as Receipt);
         Ok(Outcome { result, receipt })
     }
-}
-
-/// Records that the client has the outcome of a held call. A client that does not get it gets it from the same call
-/// again.
-fn receipt(runtime: Arc<Runtime>, reply: Reply) -> Option<Receipt> {
-    if reply.approval.is_none() || !reply.state.is_over() {
-        return None;
-    }
-    Some(Box::pin(async move { runtime.collect(&reply).await }))
 }

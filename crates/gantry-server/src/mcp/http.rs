@@ -64,7 +64,6 @@ pub(crate) async fn open_sse(sender: Sender) -> Result<Response, ApiError> {
     Ok(sender.app.mcp.sse(&handler, MESSAGES).map(|body| into_body(&sender, body)))
 }
 
-/// The query of a message.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Stream {
     #[serde(rename = "sessionId")]

@@ -11,11 +11,10 @@ use gantry_mcp::ErrorObject;
 use gantry_mcp::error::code::INVALID_REQUEST;
 use gantry_runtime::projects::MOVES;
 use gantry_runtime::serial_gate::SerialGate;
-use gantry_runtime::{Admitted, PipelineContext, Runtime, Session};
+use gantry_runtime::{Runtime, Session};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The session that a client has now.
 #[derive(Debug)]
 pub(super) struct CurrentSession {
     kind: SessionKind,
@@ -103,24 +102,6 @@ impl Gateway {
         }
         Ok(fresh)
     }
-
-    /// Admits a call in the current session.
-    pub(super) async fn enter(
-        &self,
-    ) -> Result<(Arc<Runtime>, PipelineContext, Result<Admitted, Refusal>), ErrorObject> {
-        let mut moves = 0;
-        loop {
-            let (runtime, session) = self.current().await?;
-            let cx = PipelineContext::new(&session);
-            let entered = runtime.enter(&cx);
-            // The project may have switched to another agent in between. The call did not run, and there is a new session.
-            if entered.is_err() && session.is_evicted() && moves < MOVES {
-                moves += 1;
-                continue;
-            }
-            return Ok((runtime, cx, entered));
-        }
-    }
 }
 
 impl CurrentSession {
@@ -136,7 +117,6 @@ impl CurrentSession {
         }
     }
 
-    /// Whether the client was in another runtime before.
     pub(super) fn has_moved(&self) -> bool {
         self.has_moved.load(Ordering::Acquire)
     }

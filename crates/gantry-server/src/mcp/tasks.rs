@@ -30,11 +30,6 @@ pub(super) fn begun(reply: &Reply) -> Arc<str> {
     raw::with(&describe(reply), "resultType", "\"task\"").into()
 }
 
-/// The call that a task id names, if it is one of Gantry's own.
-pub(super) fn own_call(params: &str) -> Option<CallId> {
-    raw::string_member(params, "taskId")?.parse().ok()
-}
-
 /// Handles a request about one of Gantry's own tasks.
 pub(super) async fn request(
     runtime: &Arc<Runtime>,

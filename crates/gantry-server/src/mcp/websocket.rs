@@ -21,7 +21,6 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 /// How often a client is asked whether it is still there.
 const PING_INTERVAL: Duration = Duration::from_secs(30);
 
-/// How long a client may take to receive a frame.
 const SEND_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// `/ws`, `/ws/{project}`, and `/ws/{project}/agents/{agent}`: the tools of this agent.

@@ -133,7 +133,6 @@ impl HttpSession {
     }
 }
 
-/// What a server says to a GET.
 pub(super) enum Opened {
     Stream(HttpResponse),
     /// It has no such stream.

@@ -1,20 +1,18 @@
 //! Requests and streams of sessions with a handshake.
 
-use super::{Accept, Events, SESSION_HEADER, refuse};
+use super::{Accept, Answer, Events, SESSION_HEADER};
 use crate::envelope::Request;
 use crate::limits::{SESSION_IN_FLIGHT, STREAM_AFTER};
-use crate::server::body::Source;
 use crate::server::connection::Connection;
-use crate::server::event_log::{EventLogs, EventPosition, EventReader, SESSION_STREAM};
+use crate::server::event_log::{EventLogs, EventPosition, SESSION_STREAM};
 use crate::server::in_flight::{InFlightGuard, InFlightRequests};
 use crate::server::notifications::{NotificationFeed, SessionEvents};
 use crate::server::outgoing::Delivery;
 use crate::server::request_channel::ResponseMode;
 use crate::server::request_task::{Next, RequestTask};
 use crate::server::sessions::HttpSession;
-use crate::server::{Body, EventStream, Handler, Server, legacy};
+use crate::server::{Body, EventStream, Handler, Reply, Server, legacy};
 use crate::{ErrorObject, Version};
-use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,15 +26,10 @@ impl Server {
         accept: Accept,
         session: Arc<HttpSession>,
         request: Request<'_>,
-    ) -> Response<Body> {
-        let request = match legacy::parse(request, &session.connection) {
-            Ok(request) => request,
-            Err(reply) => return reply.into(),
-        };
-        let guard = match session.connection.in_flight.begin(&request.id) {
-            Ok(guard) => guard,
-            Err(error) => return refuse(StatusCode::OK, Some(&request.id), &error),
-        };
+    ) -> Answer {
+        let request = legacy::parse(request, &session.connection)?;
+        let refused = |error| Reply::error(StatusCode::OK, Some(&request.id), &error);
+        let guard = session.connection.in_flight.begin(&request.id).map_err(refused)?;
         let (mode, wait) = if accept.takes_events() {
             (ResponseMode::Stream, STREAM_AFTER)
         } else {
@@ -44,9 +37,9 @@ impl Server {
         };
         let mut task = self.start_legacy(&session.connection, mode, request, guard.token());
         if accept.events == Events::Preferred {
-            return self.stream(session, task, guard, None);
+            return Ok(self.stream(session, task, guard, None));
         }
-        match timeout(wait, task.next()).await {
+        Ok(match timeout(wait, task.next()).await {
             Ok(Next::Response(reply)) => {
                 drop(guard);
                 self.inner.sessions.touch(&session);
@@ -55,7 +48,7 @@ impl Server {
             Ok(Next::Message(text, delivery)) => self.stream(session, task, guard, Some((&text, delivery))),
             // A stream shows the client, and the proxies in between, that the request is running.
             Ok(Next::Released) | Err(_) => self.stream(session, task, guard, None),
-        }
+        })
     }
 
     /// Answers with events. From here on the request runs whether the client reads them or not.
@@ -100,21 +93,13 @@ impl Server {
         self.inner.sessions.touch(session);
     }
 
-    pub(super) async fn post_initialize(
-        &self,
-        handler: &Arc<dyn Handler>,
-        request: &Request<'_>,
-    ) -> Response<Body> {
+    pub(super) async fn post_initialize(&self, handler: &Arc<dyn Handler>, request: &Request<'_>) -> Answer {
         // Subscribed before the handler opens the session, so that no change is missed in between.
         let changes = self.changes();
         let in_flight = InFlightRequests::new(SESSION_IN_FLIGHT);
-        let version = match request.params.negotiated_version() {
-            Ok(version) => version,
-            Err(error) => return refuse(StatusCode::OK, Some(&request.id), &error),
-        };
-        if let Err(error) = handler.open_session().await {
-            return refuse(StatusCode::OK, Some(&request.id), &error);
-        }
+        let refused = |error| Reply::error(StatusCode::OK, Some(&request.id), &error);
+        let version = request.params.negotiated_version().map_err(refused)?;
+        handler.open_session().await.map_err(refused)?;
         let (params, number) = (&request.params, self.client_number());
         let connection = Arc::new(Connection::new(handler, version, params, in_flight, number));
         let welcome = self.welcome(&connection, &request.id);
@@ -129,36 +114,30 @@ impl Server {
         if let Ok(value) = HeaderValue::from_str(&id.simple().to_string()) {
             response.headers_mut().insert(SESSION_HEADER, value);
         }
-        response
+        Ok(response)
     }
 
-    pub(super) fn get_stream(&self, headers: &HeaderMap, session: &Arc<HttpSession>) -> Response<Body> {
+    pub(super) fn get_stream(&self, headers: &HeaderMap, session: &Arc<HttpSession>) -> Answer {
         let position = match headers.get(LAST_EVENT) {
             Some(id) => id.to_str().ok().and_then(|id| session.logs.position(id)),
             None => Some(session.logs.end_position(SESSION_STREAM)),
         };
         let Some(position) = position else {
             let message = "this stream cannot be resumed any more; leave Last-Event-ID out to open a new one";
-            return refuse(StatusCode::BAD_REQUEST, None, &ErrorObject::invalid_request(message));
+            return Err(Reply::error(StatusCode::BAD_REQUEST, None, &ErrorObject::invalid_request(message)));
         };
-        let Some(reader) = session.logs.read(position) else { return super::unknown_session(None).into() };
+        let reader = session.logs.read(position).ok_or_else(|| super::unknown_session(None))?;
         if position.stream != SESSION_STREAM {
-            return EventStream::new(reader).into_response();
+            return Ok(EventStream::new(reader).into_response());
         }
         if sends_priming_event(session) {
             session.logs.prime(SESSION_STREAM);
         }
-        EventStream::new(SessionEvents::open(self, session, reader)).into_response()
+        Ok(EventStream::new(SessionEvents::open(self, session, reader)).into_response())
     }
 }
 
 /// Whether streams begin with an event that has an id and no message. Clients before 2025-11-25 refuse it.
 fn sends_priming_event(session: &HttpSession) -> bool {
     session.connection.version >= Version::V2025_11_25
-}
-
-impl Source for EventReader {
-    async fn next(&mut self) -> Option<Bytes> {
-        self.next().await
-    }
 }

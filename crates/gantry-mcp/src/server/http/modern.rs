@@ -1,6 +1,6 @@
 //! Requests without a session.
 
-use super::{Accept, refuse};
+use super::{Accept, Answer};
 use crate::ErrorObject;
 use crate::envelope::Request;
 use crate::server::body::{Source, message};
@@ -20,58 +20,37 @@ impl Server {
         accept: Accept,
         handler: &Arc<dyn Handler>,
         request: Request<'_>,
-    ) -> Response<Body> {
-        if let Some(reply) = self.check_modern(&**handler, &request, Some(headers)) {
-            return reply.into();
-        }
+    ) -> Answer {
+        self.check_modern(&**handler, &request, Some(headers))?;
         if request.method == "subscriptions/listen" {
             return self.post_listen(accept, handler, &request).await;
         }
-        let parsed = match modern::parse(&request, &**handler) {
-            Ok(parsed) => parsed,
-            Err(reply) => return reply.into(),
-        };
-        if let Err(error) = handler.join_session().await {
-            return modern::refuse(&request, &error).into();
-        }
+        let parsed = modern::parse(&request, &**handler)?;
+        let refused = |error| modern::refuse(&request, &error);
+        handler.join_session().await.map_err(refused)?;
         if let Operation::Call(call, _) = &parsed.operation {
-            let wanted = match handler.header_params(&call.tool) {
-                Ok(wanted) => wanted,
-                Err(error) => return modern::refuse(&request, &error).into(),
-            };
-            if let Err(error) = modern::check_arguments(headers, &wanted, call.arguments.as_deref()) {
-                return refuse(StatusCode::BAD_REQUEST, Some(&request.id), &error);
-            }
+            let wanted = handler.header_params(&call.tool).map_err(refused)?;
+            let checked = modern::check_arguments(headers, &wanted, call.arguments.as_deref());
+            checked.map_err(|error| Reply::error(StatusCode::BAD_REQUEST, Some(&request.id), &error))?;
         }
         let (number, cancel) = (self.client_number(), CancellationToken::new());
-        match self.start_modern(handler, number, parsed, &request, cancel) {
-            Ok(task) => respond(accept, task).await,
-            Err(reply) => reply.into(),
-        }
+        Ok(respond(accept, self.start_modern(handler, number, parsed, &request, cancel)?).await)
     }
 
-    async fn post_listen(
-        &self,
-        accept: Accept,
-        handler: &Arc<dyn Handler>,
-        request: &Request<'_>,
-    ) -> Response<Body> {
-        let listen = match ListenRequest::read(&request.params, &request.id, &handler.features()) {
-            Ok(listen) => listen,
-            Err(error) => return modern::refuse(request, &error).into(),
-        };
-        if let Err(error) = handler.join_session().await {
-            return modern::refuse(request, &error).into();
-        }
+    async fn post_listen(&self, accept: Accept, handler: &Arc<dyn Handler>, request: &Request<'_>) -> Answer {
+        let refused = |error| modern::refuse(request, &error);
+        let listen = ListenRequest::read(&request.params, &request.id, &handler.features());
+        let listen = listen.map_err(refused)?;
+        handler.join_session().await.map_err(refused)?;
         if !accept.takes_events() {
             let error = ErrorObject::invalid_request(
                 "subscriptions/listen is answered with text/event-stream; accept it",
             );
-            return refuse(StatusCode::NOT_ACCEPTABLE, Some(&request.id), &error);
+            return Err(Reply::error(StatusCode::NOT_ACCEPTABLE, Some(&request.id), &error));
         }
         let stop = self.inner.close_streams.clone();
         let (id, handler) = (request.id.clone().into_owned(), Arc::clone(handler));
-        EventStream::new(Listening::begin(self, handler, id, listen, stop).await).into_response()
+        Ok(EventStream::new(Listening::begin(self, handler, id, listen, stop).await).into_response())
     }
 }
 

@@ -4,6 +4,7 @@ use super::{Events, Fake, answer, handshake, headers};
 use crate::limits::{
     REPLAY_BYTES, SESSION_STREAMS, STREAM_BYTES, STREAM_EVENTS, STREAM_KEPT, STREAM_KEPT_WHEN_FULL,
 };
+use crate::server::body::Source as _;
 use crate::server::event_log::{EventLogs, EventPosition, EventReader, LogBudget};
 use crate::server::outgoing::Delivery;
 use futures_util::FutureExt as _;

@@ -1,29 +1,20 @@
 //! The first page: how the servers are doing, which agents there are, and where to connect. Written here, without a
 //! script; it shows what the agent role may see and nothing else.
 
+use crate::api::agents;
 use crate::api::query::Sender;
-use crate::api::{agents, projects};
 use crate::model::{Agent, HealthStatus, Server};
 use gantry_runtime::projects::DEFAULT;
-use http::{HeaderMap, HeaderName, header};
+use http::{HeaderMap, header};
 
 /// What the browser may do with the page: show it, with the style and the picture that are in it.
-const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-
-/// The headers that go with the page.
-pub(super) const HEADERS: [(HeaderName, &str); 5] = [
-    (header::CONTENT_TYPE, "text/html; charset=utf-8"),
-    (header::CONTENT_SECURITY_POLICY, POLICY),
-    (header::CACHE_CONTROL, "no-store"),
-    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-    (header::REFERRER_POLICY, "no-referrer"),
-];
+pub(super) const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// The page, for a browser that came by this host: what its sender may know of.
 pub(super) fn render(sender: &Sender, headers: &HeaderMap) -> String {
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or("localhost");
     let host = escaped(host);
-    let projects = projects::visible(sender);
+    let projects = agents::visible_projects(sender);
     let mut servers = sender.app.projects.servers(None);
     servers.retain(|server| sender.can_access_project(&server.project));
     let agents: Vec<Agent> = agents::visible(sender, None).collect();
