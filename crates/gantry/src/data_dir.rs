@@ -30,7 +30,6 @@ pub(crate) struct ServerInfo {
     pub(crate) pid: u32,
 }
 
-/// The lock of a running server.
 #[derive(Debug)]
 pub(crate) struct ServerLock {
     _file: File,

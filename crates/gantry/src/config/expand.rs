@@ -115,7 +115,7 @@ mod tests {
     use proptest::prelude::{ProptestConfig, proptest};
 
     use super::{ExpandError, VariableSyntax, expand};
-    use crate::config::dotenv::{FixedEnv, Variables};
+    use crate::config::dotenv::{Env, Variables};
 
     #[track_caller]
     fn check(text: &str, expected: Result<&str, &str>) {
@@ -124,7 +124,7 @@ mod tests {
 
     #[track_caller]
     fn check_as(dialect: VariableSyntax, text: &str, expected: Result<&str, &str>) {
-        let env = FixedEnv::from([("CITY", "Bern"), ("EMPTY", ""), ("TRICKY", "${CITY} $${")]);
+        let env = Env::from([("CITY", "Bern"), ("EMPTY", ""), ("TRICKY", "${CITY} $${")]);
         let variables = Variables::new(&env);
         let found = expand(text, &variables, dialect).map(|new| new.unwrap_or_else(|| text.to_owned()));
         let found = found.map_err(|(ExpandError::Missing(message) | ExpandError::Wrong(message))| message);
