@@ -46,9 +46,3 @@ pub(crate) fn code(done: anyhow::Result<Outcome>) -> ExitCode {
         }
     }
 }
-
-/// Prints clap's answer: help and version on standard output, mistakes on standard error.
-pub(crate) fn clap_answer(error: &clap::Error) -> ExitCode {
-    error.print().ok();
-    if error.use_stderr() { ExitCode::from(2) } else { ExitCode::SUCCESS }
-}

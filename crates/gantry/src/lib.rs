@@ -48,7 +48,11 @@ pub fn run(args: impl IntoIterator<Item = OsString>, extra: Extra) -> ExitCode {
     }
     let cli = match cli::parse(args) {
         Ok(cli) => cli,
-        Err(error) => return exit::clap_answer(&error),
+        // Help and version are for standard output, mistakes for standard error.
+        Err(error) => {
+            error.print().ok();
+            return if error.use_stderr() { ExitCode::from(2) } else { ExitCode::SUCCESS };
+        }
     };
     log::start(&cli);
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {

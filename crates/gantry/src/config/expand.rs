@@ -15,7 +15,6 @@ pub(super) enum VariableSyntax {
     Editor,
 }
 
-/// Why variables could not be put in.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ExpandError {
     /// The text is right, and the environment lacks what it names.
@@ -35,7 +34,7 @@ pub(super) fn expand(
     }
     let mut expanded = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some((before, from)) = split_at_dollar(rest) {
+    while let Some((before, from)) = rest.find('$').and_then(|at| rest.split_at_checked(at)) {
         expanded.push_str(before);
         if let Some(after) = from.strip_prefix("$${") {
             expanded.push_str("${");
@@ -50,10 +49,6 @@ pub(super) fn expand(
     }
     expanded.push_str(rest);
     Ok((expanded != text).then_some(expanded))
-}
-
-fn split_at_dollar(text: &str) -> Option<(&str, &str)> {
-    text.find('$').and_then(|at| text.split_at_checked(at))
 }
 
 struct Reference<'a> {

@@ -31,7 +31,6 @@ pub struct Source {
 }
 
 impl Source {
-    /// A source for a working folder, without flags.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self { folder: folder.into(), config: None, data: None }
     }

@@ -22,7 +22,6 @@ const PROJECTS: &str = "projects";
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Loaded {
-    /// What applies.
     pub config: Config,
     /// The file, absolute; none when Gantry runs on defaults.
     pub file: Option<PathBuf>,
