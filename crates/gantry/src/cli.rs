@@ -2,17 +2,14 @@
 
 mod actions;
 mod approvals;
-mod keys;
 mod openapi;
-mod policy;
 
 pub(crate) use actions::{
-    AddServer, AgentsAction, AuditAction, LockAction, NamedServer, ServersAction, Switch,
+    AddServer, AgentsAction, AuditAction, CreateKey, KeysAction, ListKeys, LockAction, NamedServer,
+    PolicyAction, Replay, ServersAction, Switch, TestPolicy,
 };
 pub(crate) use approvals::{ApprovalsAction, Approve, ListApprovals};
-pub(crate) use keys::{CreateKey, KeysAction, ListKeys};
 pub(crate) use openapi::{Inspect, OpenapiAction};
-pub(crate) use policy::{PolicyAction, Replay, TestPolicy};
 
 use crate::config::MAIN_PROJECT;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};

@@ -4,7 +4,7 @@
 
 use crate::Extra;
 use crate::cli::GlobalOptions;
-use crate::config::{self, Config, Loaded, ProcessEnv, Source};
+use crate::config::{self, Config, Env, Loaded, Source};
 use crate::data_dir::DataDir;
 use crate::exit::UsageError;
 use crate::{startup, term};
@@ -43,8 +43,8 @@ impl CommandContext {
     /// Reads the configuration and opens the data folder.
     pub(crate) fn new(options: &GlobalOptions, extra: Extra) -> anyhow::Result<Self> {
         let source = source(options)?;
-        let loaded =
-            Config::load(&source, &ProcessEnv).or_else(|error| load_or_use_running_server(&source, error))?;
+        let loaded = Config::load(&source, &Env::Process)
+            .or_else(|error| load_or_use_running_server(&source, error))?;
         log_warnings(&loaded);
         let data_dir = DataDir::open(&loaded.data)?;
         Ok(Self { source, loaded, data_dir, extra, json: options.json })
@@ -101,7 +101,7 @@ pub(crate) fn source(options: &GlobalOptions) -> anyhow::Result<Source> {
 
 /// The configuration on the disk, for commands to which one that a running server still uses is no help.
 pub(crate) fn load(source: &Source) -> anyhow::Result<Loaded> {
-    let loaded = Config::load(source, &ProcessEnv)?;
+    let loaded = Config::load(source, &Env::Process)?;
     log_warnings(&loaded);
     Ok(loaded)
 }
@@ -131,12 +131,12 @@ impl<'a> Scope<'a> {
 /// A broken configuration does not stop a command that a running server can carry out: the server goes on with the
 /// configuration that it read before.
 fn load_or_use_running_server(source: &Source, error: config::Error) -> Result<Loaded, config::Error> {
-    let data = Config::data(source, &ProcessEnv).filter(|data| data.is_dir());
+    let data = Config::data(source, &Env::Process).filter(|data| data.is_dir());
     let is_served =
         |data: &PathBuf| DataDir::open(data).is_ok_and(|data_dir| data_dir.running_server().is_some());
     let Some(data) = data.filter(is_served) else { return Err(error) };
     term::eprint(&format!("{error}\nThe running Gantry still uses the configuration that it read before."));
-    Config::defaults(source, data, &ProcessEnv)
+    Config::defaults(source, data, &Env::Process)
 }
 
 /// A client of the HTTP API.

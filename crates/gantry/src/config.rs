@@ -16,7 +16,6 @@ mod expand;
 mod find;
 mod key_path;
 mod load;
-mod protected_paths;
 mod resolve;
 mod schema;
 mod shapes;
@@ -26,7 +25,7 @@ mod suggest;
 mod tests;
 mod watch;
 
-pub use dotenv::{Env, FixedEnv, ProcessEnv};
+pub use dotenv::Env;
 pub use error::{Error, Location, Problem};
 pub use find::Source;
 pub use load::Loaded;

@@ -30,7 +30,6 @@ pub(crate) struct ServerInfo {
     pub(crate) pid: u32,
 }
 
-/// The lock of a running server.
 #[derive(Debug)]
 pub(crate) struct ServerLock {
     _file: File,
@@ -129,7 +128,6 @@ impl DataDir {
             .context("cannot write server.json")
     }
 
-    /// The server that runs on this folder, if there is one.
     pub(crate) fn running_server(&self) -> Option<ServerInfo> {
         let file = self.lock_file().ok()?;
         // If the lock is free, no server runs, even if a dead one left its file.

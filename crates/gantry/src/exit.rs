@@ -1,7 +1,6 @@
 //! Exit codes: 0 success, 1 the call failed or was refused, 2 wrong usage, 3 internal error, 130 and 143 stopped by SIGINT and
 //! SIGTERM.
 
-use crate::signals::StopSignal;
 use crate::term;
 use std::io;
 use std::process::ExitCode;
@@ -12,7 +11,8 @@ pub(crate) enum Outcome {
     Success,
     /// The call failed or was refused, or a check found something.
     Failure,
-    Interrupted(StopSignal),
+    /// A signal stopped it, which this exit code names.
+    Interrupted(u8),
 }
 
 impl Outcome {
@@ -38,17 +38,11 @@ pub(crate) fn code(done: anyhow::Result<Outcome>) -> ExitCode {
         }
         Ok(Outcome::Success) => ExitCode::SUCCESS,
         Ok(Outcome::Failure) => ExitCode::from(1),
-        Ok(Outcome::Interrupted(signal)) => ExitCode::from(signal.exit_code()),
+        Ok(Outcome::Interrupted(code)) => ExitCode::from(code),
         Err(error) => {
             term::eprint(&format!("error: {}", term::sanitize_lines(&format!("{error:#}"))));
             let usage = error.is::<UsageError>() || error.is::<crate::config::Error>();
             ExitCode::from(if usage { 2 } else { 3 })
         }
     }
-}
-
-/// Prints clap's answer: help and version on standard output, mistakes on standard error.
-pub(crate) fn clap_answer(error: &clap::Error) -> ExitCode {
-    error.print().ok();
-    if error.use_stderr() { ExitCode::from(2) } else { ExitCode::SUCCESS }
 }

@@ -26,7 +26,7 @@ use std::sync::Arc;
 
 /// Reads and checks the configuration in a folder, as `gantry config check` does. The error has every problem.
 pub fn check_configuration(folder: &std::path::Path) -> Result<(), config::Error> {
-    let loaded = config::Config::load(&config::Source::new(folder), &config::FixedEnv::default())?;
+    let loaded = config::Config::load(&config::Source::new(folder), &config::Env::from([]))?;
     startup::validate(&loaded)
 }
 
@@ -48,7 +48,11 @@ pub fn run(args: impl IntoIterator<Item = OsString>, extra: Extra) -> ExitCode {
     }
     let cli = match cli::parse(args) {
         Ok(cli) => cli,
-        Err(error) => return exit::clap_answer(&error),
+        // Help and version are for standard output, mistakes for standard error.
+        Err(error) => {
+            error.print().ok();
+            return if error.use_stderr() { ExitCode::from(2) } else { ExitCode::SUCCESS };
+        }
     };
     log::start(&cli);
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {

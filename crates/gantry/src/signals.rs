@@ -4,22 +4,9 @@ use anyhow::Context as _;
 use rustix::process::{getpid, kill_process};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// What shells add to the number of the signal that ended a program.
-const EXIT_CODE_BASE: u8 = 128;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum StopSignal {
-    /// SIGINT, which Ctrl-C sends.
-    Interrupt,
-    /// SIGTERM.
-    Terminate,
-}
-
-impl StopSignal {
-    pub(crate) fn exit_code(self) -> u8 {
-        EXIT_CODE_BASE + if self == Self::Interrupt { 2 } else { 15 }
-    }
-}
+/// The exit codes of a program that SIGINT (Ctrl-C) or SIGTERM stopped: what shells make of the number of the signal.
+const INTERRUPTED: u8 = 128 + 2;
+const TERMINATED: u8 = 128 + 15;
 
 #[derive(Debug)]
 pub(crate) struct Signals {
@@ -34,17 +21,18 @@ impl Signals {
         Ok(Self { interrupt: listen(SignalKind::interrupt())?, terminate: listen(SignalKind::terminate())? })
     }
 
-    pub(crate) async fn recv(&mut self) -> StopSignal {
+    /// Waits for the next signal, and returns the exit code that it stands for.
+    pub(crate) async fn recv(&mut self) -> u8 {
         tokio::select! {
-            _ = self.interrupt.recv() => StopSignal::Interrupt,
-            _ = self.terminate.recv() => StopSignal::Terminate,
+            _ = self.interrupt.recv() => INTERRUPTED,
+            _ = self.terminate.recv() => TERMINATED,
         }
     }
 
     /// Waits for SIGTERM, where Ctrl-C has another meaning.
-    pub(crate) async fn recv_terminate(&mut self) -> StopSignal {
+    pub(crate) async fn recv_terminate(&mut self) -> u8 {
         self.terminate.recv().await;
-        StopSignal::Terminate
+        TERMINATED
     }
 
     pub(crate) fn kill_on_next_signal(self) {

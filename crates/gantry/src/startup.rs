@@ -7,7 +7,7 @@ pub(crate) use active_config::ActiveConfig;
 pub(crate) use plan::{policy_problems, validate};
 
 use crate::Extra;
-use crate::config::{Config, FixedEnv, Loaded, MAIN_PROJECT, Problem, ProcessEnv, Source};
+use crate::config::{Config, Env, Loaded, MAIN_PROJECT, Problem, Source};
 use anyhow::Context as _;
 use gantry_core::tool::ToolSpec;
 use gantry_runtime::{Projects, Services};
@@ -38,7 +38,7 @@ pub(crate) async fn start(source: Source, loaded: Loaded, extra: Extra) -> anyho
 
 /// Gantry's own tools in the project of a folder, for the page about them.
 pub fn own_tool_specs(folder: &Path) -> anyhow::Result<Vec<ToolSpec>> {
-    let loaded = Config::load(&Source::new(folder), &FixedEnv::default())?;
+    let loaded = Config::load(&Source::new(folder), &Env::from([]))?;
     let project = loaded.config.project(MAIN_PROJECT).context("there is no project")?;
     let own = plan::own_tools(project, &ProtectedPaths::default())?;
     Ok(own.providers.first().context("there are no own tools")?.tools())
@@ -51,7 +51,7 @@ pub(crate) fn server_parser(configuration: &Arc<ActiveConfig>) -> Arc<ParseServe
         let current = configuration.current();
         let project = current.config.project(project).ok_or("there is no such project")?;
         let (server, warnings) = current
-            .read_server(project, id, entry, &ProcessEnv)
+            .read_server(project, id, entry, &Env::Process)
             // The text is no file, so a problem has no place.
             .map_err(|error| error.problems().iter().map(Problem::message).collect::<Vec<_>>().join("; "))?;
         // In a file the other servers go on; here this is the only one, so the caller is told.

@@ -38,7 +38,6 @@ pub(crate) fn print_untrusted(text: &str) {
     if io::stdout().is_terminal() { print(&sanitize_lines(text)) } else { print(text) }
 }
 
-/// Writes a message line to standard error.
 pub(crate) fn eprint(line: &str) {
     writeln!(io::stderr().lock(), "{line}").ok();
 }

@@ -20,8 +20,18 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 pub(super) async fn run(context: CommandContext, call: Call) -> anyhow::Result<Outcome> {
-    let body = serde_json::to_string(&request(&call)?)?;
     let project = call.caller.project.name();
+    let body = serde_json::to_string(&CallRequest {
+        tool: call.tool.clone(),
+        arguments: Some(arguments::read(&call.arguments)?),
+        agent: call.caller.agent.clone(),
+        project: Some(project.to_owned()),
+        idempotency_key: call.idempotency_key.clone(),
+        priority: call.priority,
+        timeout_ms: call.timeout,
+        approve: call.yes,
+        ..CallRequest::default()
+    })?;
     let servers = context.loaded.config.project(project).into_iter().flat_map(|project| &project.mcp_servers);
     let unprefixed: Vec<String> =
         servers.filter(|(_, server)| !server.options.prefix).map(|(id, _)| id.to_string()).collect();
@@ -41,20 +51,6 @@ pub(super) async fn run(context: CommandContext, call: Call) -> anyhow::Result<O
     done
 }
 
-fn request(call: &Call) -> anyhow::Result<CallRequest> {
-    Ok(CallRequest {
-        tool: call.tool.clone(),
-        arguments: Some(arguments::read(&call.arguments)?),
-        agent: call.caller.agent.clone(),
-        project: Some(call.caller.project.name().to_owned()),
-        idempotency_key: call.idempotency_key.clone(),
-        priority: call.priority,
-        timeout_ms: call.timeout,
-        approve: call.yes,
-        ..CallRequest::default()
-    })
-}
-
 async fn execute(
     client: &ApiClient,
     call: &Call,
@@ -67,7 +63,8 @@ async fn execute(
         signal = signals.recv() => return Ok(Outcome::Interrupted(signal)),
     };
     let mut result = CallResult::new(response.text)?;
-    if is_held(&result) {
+    // A held call waits for an approval or for its scheduled time.
+    if result.approval_id.is_some() && result.state.is_some_and(|state| !state.is_over()) {
         let ended = tokio::select! {
             ended = handle_held(client, call.wait, &result) => ended?,
             // Ctrl-C ends the prompt or the waiting, not the process.
@@ -89,11 +86,6 @@ async fn execute(
         unavailable_servers::warn_possible_owner(client, project, &call.tool, unprefixed).await?;
     }
     Ok(outcome)
-}
-
-/// Whether a call waits for an approval or for its scheduled time.
-fn is_held(result: &CallResult) -> bool {
-    result.approval_id.is_some() && result.state.is_some_and(|state| !state.is_over())
 }
 
 /// Handles a held call as the options say. Returns its result, or `None` if it waits on.

@@ -150,7 +150,6 @@ impl Lock<'_> {
         Ok(Outcome::of(diffs.is_empty() && !missing.iter().any(is_expected)))
     }
 
-    /// Pins the present definitions after the user has seen the differences.
     async fn accept_seen(&self, what: Option<&str>, yes: bool) -> anyhow::Result<Outcome> {
         let target = match what {
             Some(what) => {

@@ -27,16 +27,14 @@ pub(super) async fn run(client: &ApiClient, args: &Runs) -> anyhow::Result<Outco
             term::print_value(&client.get(&path, &[]).await?, client.json, describe);
             Ok(Outcome::Success)
         }
-        None => list(client, args).await,
+        None => {
+            let limit = args.limit.to_string();
+            let query = [("project", args.project.name()), ("limit", Some(&*limit))];
+            let runs = client.list("/api/v1/runs", &query).await?;
+            term::print_list(&runs, &COLUMNS, "There are no runs yet.", client.json);
+            Ok(Outcome::Success)
+        }
     }
-}
-
-async fn list(client: &ApiClient, args: &Runs) -> anyhow::Result<Outcome> {
-    let limit = args.limit.to_string();
-    let query = [("project", args.project.name()), ("limit", Some(&*limit))];
-    let runs = client.list("/api/v1/runs", &query).await?;
-    term::print_list(&runs, &COLUMNS, "There are no runs yet.", client.json);
-    Ok(Outcome::Success)
 }
 
 fn describe(RunTree { run, turns, .. }: &RunTree) -> Vec<String> {

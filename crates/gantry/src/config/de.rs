@@ -261,7 +261,7 @@ impl<'de> Deserializer<'de> for Reader<'_> {
         if !matches!(self.node.value, Value::Null | Value::Map(_)) {
             return self.wrong_kind("a group of keys");
         }
-        visitor.visit_map(MapEntries::of_map(self))
+        visitor.visit_map(MapEntries::new(self, None, None))
     }
 
     fn deserialize_struct<V: Visitor<'de>>(
@@ -279,7 +279,7 @@ impl<'de> Deserializer<'de> for Reader<'_> {
             let is_server = fields.contains(&SERVER);
             let syntax = if is_server { VariableSyntax::Editor } else { reader.syntax };
             let reader = Reader { owner: group.owner.get(), syntax, ..reader };
-            let access = MapEntries::of_struct(reader, fields, Some(group).filter(|_| is_whole));
+            let access = MapEntries::new(reader, Some(fields), Some(group).filter(|_| is_whole));
             let result = visitor.visit_map(access);
             if is_entry {
                 reader.context.enter(None);

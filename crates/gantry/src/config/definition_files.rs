@@ -55,7 +55,6 @@ pub(super) struct FrontMatter {
 
 /// What makes front matter an agent's.
 const AGENT_KEYS: [&str; 3] = ["name", "description", "tools"];
-/// The keys of front matter that are read.
 const FRONT_MATTER_KEYS: [&str; 4] = ["name", "description", "tools", "model"];
 
 const AGENT: KeyPath<'static> = KeyPath::Root("this agent");
@@ -148,18 +147,16 @@ fn define(
     }
     let defined = match kind {
         FileKind::AgentMarkdown => markdown_agent(&mut document, prompt, name, &context),
-        FileKind::AgentJson => json_agent(&mut document, &context).map(|agent| (name.clone(), agent)),
+        FileKind::AgentJson => {
+            context.report_duplicates(&mut document);
+            let read = de::read::<AgentFile>(&document.root, AGENT, &context);
+            read.map(|file| (name.clone(), Defined::Agent(named(file.agent.into(), file.name))))
+        }
         FileKind::ToolJson => tool(&mut document, name, &context).map(|tool| (name.clone(), tool)),
     };
     findings.extend(context.into_findings());
     let (name, defined) = defined?;
     Some((name, defined, document))
-}
-
-fn json_agent(document: &mut Document, context: &Context<'_>) -> Option<Defined> {
-    context.report_duplicates(document);
-    let AgentFile { agent, name, .. } = de::read(&document.root, AGENT, context)?;
-    Some(Defined::Agent(named(agent.into(), name)))
 }
 
 /// An agent without a description is described by its name for people.

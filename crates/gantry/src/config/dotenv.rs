@@ -5,43 +5,36 @@ use std::ffi::OsString;
 
 use super::expand::is_name;
 
-/// The environment of a process. A trait, so that loading is a function of its arguments under test.
-pub trait Env {
-    fn var(&self, name: &str) -> Option<OsString>;
+/// The environment: that of this process, or a fixed one, so that loading is a function of its arguments under test.
+#[derive(Debug, Clone)]
+pub enum Env {
+    Process,
+    Fixed(HashMap<String, OsString>),
 }
 
-#[derive(Debug, Clone, Copy)]
-pub struct ProcessEnv;
-
-impl Env for ProcessEnv {
-    fn var(&self, name: &str) -> Option<OsString> {
-        std::env::var_os(name)
+impl Env {
+    pub(super) fn var(&self, name: &str) -> Option<OsString> {
+        match self {
+            Self::Process => std::env::var_os(name),
+            Self::Fixed(variables) => variables.get(name).cloned(),
+        }
     }
 }
 
-#[derive(Debug, Clone, Default)]
-pub struct FixedEnv(HashMap<String, OsString>);
-
-impl<const N: usize> From<[(&str, &str); N]> for FixedEnv {
+impl<const N: usize> From<[(&str, &str); N]> for Env {
     fn from(variables: [(&str, &str); N]) -> Self {
-        Self(variables.into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect())
-    }
-}
-
-impl Env for FixedEnv {
-    fn var(&self, name: &str) -> Option<OsString> {
-        self.0.get(name).cloned()
+        Self::Fixed(variables.into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect())
     }
 }
 
 /// What `${…}` can refer to. The process wins over the file.
 pub(super) struct Variables<'a> {
-    env: &'a dyn Env,
+    env: &'a Env,
     file: HashMap<String, String>,
 }
 
 impl<'a> Variables<'a> {
-    pub(super) fn new(env: &'a dyn Env) -> Self {
+    pub(super) fn new(env: &'a Env) -> Self {
         Self { env, file: HashMap::new() }
     }
 

@@ -146,7 +146,6 @@ impl From<Problem> for Error {
     }
 }
 
-/// Warnings as lines.
 pub(super) fn lines(warnings: &[Problem]) -> Vec<String> {
     let mut lines: Vec<String> = warnings.iter().take(MAX_WARNINGS).map(Problem::to_string).collect();
     let more = warnings.len() - lines.len();

@@ -15,7 +15,6 @@ pub(super) enum VariableSyntax {
     Editor,
 }
 
-/// Why variables could not be put in.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ExpandError {
     /// The text is right, and the environment lacks what it names.
@@ -35,7 +34,7 @@ pub(super) fn expand(
     }
     let mut expanded = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some((before, from)) = split_at_dollar(rest) {
+    while let Some((before, from)) = rest.find('$').and_then(|at| rest.split_at_checked(at)) {
         expanded.push_str(before);
         if let Some(after) = from.strip_prefix("$${") {
             expanded.push_str("${");
@@ -50,10 +49,6 @@ pub(super) fn expand(
     }
     expanded.push_str(rest);
     Ok((expanded != text).then_some(expanded))
-}
-
-fn split_at_dollar(text: &str) -> Option<(&str, &str)> {
-    text.find('$').and_then(|at| text.split_at_checked(at))
 }
 
 struct Reference<'a> {
@@ -115,7 +110,7 @@ mod tests {
     use proptest::prelude::{ProptestConfig, proptest};
 
     use super::{ExpandError, VariableSyntax, expand};
-    use crate::config::dotenv::{FixedEnv, Variables};
+    use crate::config::dotenv::{Env, Variables};
 
     #[track_caller]
     fn check(text: &str, expected: Result<&str, &str>) {
@@ -124,7 +119,7 @@ mod tests {
 
     #[track_caller]
     fn check_as(dialect: VariableSyntax, text: &str, expected: Result<&str, &str>) {
-        let env = FixedEnv::from([("CITY", "Bern"), ("EMPTY", ""), ("TRICKY", "${CITY} $${")]);
+        let env = Env::from([("CITY", "Bern"), ("EMPTY", ""), ("TRICKY", "${CITY} $${")]);
         let variables = Variables::new(&env);
         let found = expand(text, &variables, dialect).map(|new| new.unwrap_or_else(|| text.to_owned()));
         let found = found.map_err(|(ExpandError::Missing(message) | ExpandError::Wrong(message))| message);

@@ -31,7 +31,6 @@ pub struct Source {
 }
 
 impl Source {
-    /// A source for a working folder, without flags.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self { folder: folder.into(), config: None, data: None }
     }
@@ -46,7 +45,7 @@ pub(super) struct Found {
 }
 
 /// The file by flag, by variable, or by name in the working folder, in this order.
-pub(super) fn file(source: &Source, folder: &Path, env: &dyn Env) -> Result<Option<Found>, Problem> {
+pub(super) fn file(source: &Source, folder: &Path, env: &Env) -> Result<Option<Found>, Problem> {
     if let Some(name) = &source.config {
         return named(folder, name.clone(), "").map(Some);
     }
@@ -96,7 +95,7 @@ fn named(folder: &Path, name: PathBuf, origin: &str) -> Result<Found, Problem> {
 }
 
 /// The data folder by flag, by variable, or `.gantry` beside the configuration.
-pub(super) fn data(source: &Source, folder: &Path, beside: &Path, env: &dyn Env) -> PathBuf {
+pub(super) fn data(source: &Source, folder: &Path, beside: &Path, env: &Env) -> PathBuf {
     match source.data.clone().or_else(|| set(env, "GANTRY_DATA").map(PathBuf::from)) {
         Some(data) => absolute(folder, data),
         None => absolute(beside, DATA),
@@ -104,7 +103,7 @@ pub(super) fn data(source: &Source, folder: &Path, beside: &Path, env: &dyn Env)
 }
 
 /// A variable that is set to something.
-fn set(env: &dyn Env, name: &str) -> Option<OsString> {
+fn set(env: &Env, name: &str) -> Option<OsString> {
     env.var(name).filter(|value| !value.is_empty())
 }
 

@@ -6,10 +6,11 @@ use super::document::{Document, Entry, Format, Node, Value};
 use super::documents::Documents;
 use super::dotenv::{self, Env, Variables};
 use super::error::{Error, Location, Problem, lines};
-use super::find::{self, Found, Source, absolute};
+use super::find::{self, DATA, DOTENV, Found, NAMES, Source, absolute};
 use super::key_path::KeyPath;
 use super::resolve::{Base, Resolver, inherit_limits};
 use super::schema::{Config, ConfigFile, MAIN_PROJECT, McpServer, Places, Project};
+use gantry_tools::workspace::ProtectedPaths;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,7 +22,6 @@ const PROJECTS: &str = "projects";
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Loaded {
-    /// What applies.
     pub config: Config,
     /// The file, absolute; none when Gantry runs on defaults.
     pub file: Option<PathBuf>,
@@ -42,15 +42,47 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// Where the value at these keys of a project stands.
     pub(crate) fn locate(&self, project: &str, keys: &[&str]) -> Location {
         self.documents.locate(project, keys).0
     }
+
+    /// What no tool of Gantry's touches in a workspace: what configures Gantry, and what Gantry keeps.
+    ///
+    /// A workspace may be the folder of another Gantry, or become one. So what Gantry would read and keep if it were started
+    /// there is protected in every workspace, and not only beside the configuration that holds. `ledger` is the one that is open: a change of `store` names another one,
+    /// which is used from the next start on.
+    pub fn protected_paths(&self, ledger: &Path) -> ProtectedPaths {
+        let mut hidden = vec![self.data.clone()];
+        let ledgers = [ledger, &self.config.store].into_iter().flat_map(ledger_files);
+        hidden.extend(ledgers.filter(|file| !file.starts_with(&self.data)));
+        let (mut read_only, mut definition_dirs) = (self.config_files.clone(), self.definition_roots.clone());
+        for (_, project) in self.config.all() {
+            let workspace = &project.workspace;
+            hidden.push(workspace.join(DATA));
+            // The files that pin tools are read-only in every catalogue.
+            read_only.extend(NAMES.iter().chain([&DOTENV]).map(|name| workspace.join(name)));
+            definition_dirs.push(workspace.clone());
+        }
+        for list in [&mut hidden, &mut read_only, &mut definition_dirs] {
+            list.sort();
+            list.dedup();
+        }
+        ProtectedPaths { hidden, read_only, definition_dirs }
+    }
+}
+
+/// The database and what SQLite keeps beside it.
+fn ledger_files(database: &Path) -> impl Iterator<Item = PathBuf> {
+    ["", "-wal", "-shm", "-journal"].into_iter().map(|suffix| {
+        let mut file = database.as_os_str().to_owned();
+        file.push(suffix);
+        file.into()
+    })
 }
 
 impl Config {
     /// Finds and reads the configuration. Without a file, everything is at its default.
-    pub fn load(source: &Source, env: &dyn Env) -> Result<Loaded, Error> {
+    pub fn load(source: &Source, env: &Env) -> Result<Loaded, Error> {
         let folder = std::path::absolute(&source.folder).map_err(|error| {
             Problem::in_file(&source.folder, format!("the working folder has no absolute path: {error}"))
         })?;
@@ -59,7 +91,7 @@ impl Config {
     }
 
     /// Where the data of a configuration is that cannot be used.
-    pub fn data(source: &Source, env: &dyn Env) -> Option<PathBuf> {
+    pub fn data(source: &Source, env: &Env) -> Option<PathBuf> {
         let folder = std::path::absolute(&source.folder).ok()?;
         let found = find::file(source, &folder, env).ok()?;
         let beside = found.as_ref().and_then(|found| found.path.parent()).unwrap_or(&folder);
@@ -67,13 +99,13 @@ impl Config {
     }
 
     /// What applies without any file, with the data in this folder.
-    pub fn defaults(source: &Source, data: PathBuf, env: &dyn Env) -> Result<Loaded, Error> {
+    pub fn defaults(source: &Source, data: PathBuf, env: &Env) -> Result<Loaded, Error> {
         let source = Source { data: Some(data), ..source.clone() };
         read(&source, &source.folder, None, env)
     }
 }
 
-fn read(source: &Source, folder: &Path, found: Option<&Found>, env: &dyn Env) -> Result<Loaded, Error> {
+fn read(source: &Source, folder: &Path, found: Option<&Found>, env: &Env) -> Result<Loaded, Error> {
     let file = found.map(|found| found.path.clone());
     let beside = file.as_deref().and_then(Path::parent).unwrap_or(folder).to_owned();
     let base = Base { data: find::data(source, folder, &beside, env), folder: beside };
@@ -192,7 +224,7 @@ impl Project {
 
 /// The variables of the `.env` beside a configuration, if there is one.
 fn dotenv(file: &Path, name: &Path, warnings: &mut Vec<String>) -> Result<HashMap<String, String>, Problem> {
-    let (path, name) = (file.with_file_name(find::DOTENV), name.with_file_name(find::DOTENV));
+    let (path, name) = (file.with_file_name(DOTENV), name.with_file_name(DOTENV));
     // A folder of this name is a Python environment, not ours.
     if !path.is_file() {
         return Ok(HashMap::new());
@@ -218,7 +250,7 @@ impl Loaded {
         project: &Project,
         id: &str,
         entry: &str,
-        env: &dyn Env,
+        env: &Env,
     ) -> Result<(McpServer, Vec<String>), Error> {
         // It stands in no file, so no message names one.
         let name: Arc<Path> = Arc::from(Path::new(""));

@@ -260,16 +260,13 @@ pub(super) fn inherit_limits(root: &mut Node) -> Vec<(usize, String)> {
             problems.push((limit.place.line, message));
         }
         let inherited = above.iter().flat_map(|above| above.node.value.entries());
+        let is_zero = |value: &Value| matches!(value, Value::Number(number) if number.as_u64() == Some(0));
         own.retain(|limit| above.is_none() || !is_zero(&limit.node.value));
         let missing: Vec<Entry> =
             inherited.filter(|limit| !own.iter().any(|own| own.key == limit.key)).cloned().collect();
         own.extend(missing);
     }
     problems
-}
-
-fn is_zero(value: &Value) -> bool {
-    matches!(value, Value::Number(number) if number.as_u64() == Some(0))
 }
 
 /// A path of a user in the workspace, absolute; none if it leaves it. A relative one starts at the workspace.

@@ -263,7 +263,6 @@ impl McpServer {
         Self { options, tools, editor: EditorServerKeys::default(), missing }
     }
 
-    /// Why it is not started, if it is not.
     pub fn off(&self) -> Option<DisabledReason> {
         disabled(self.tools.enabled && !self.options.disabled, &self.missing)
     }
@@ -286,7 +285,6 @@ pub struct RestTool {
 }
 
 impl RestTool {
-    /// Why it is not offered, if it is not.
     pub fn off(&self) -> Option<DisabledReason> {
         disabled(self.run.enabled, &self.missing)
     }
@@ -312,7 +310,6 @@ pub struct Api {
 }
 
 impl Api {
-    /// Why it is not offered, if it is not.
     pub fn off(&self) -> Option<DisabledReason> {
         disabled(self.tools.enabled, &self.missing)
     }

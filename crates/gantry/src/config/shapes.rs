@@ -13,7 +13,6 @@ use std::sync::LazyLock;
 #[derive(Debug)]
 pub(super) struct Shapes(Map<String, Value>);
 
-/// The definitions of all structs that are read from any file.
 pub(super) fn shapes() -> &'static Shapes {
     static SHAPES: LazyLock<Shapes> = LazyLock::new(|| {
         let mut generator = SchemaSettings::draft2020_12().into_generator();

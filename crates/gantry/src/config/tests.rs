@@ -23,12 +23,12 @@ use super::document::Format;
 use super::dotenv::Variables;
 use super::load::parse;
 use super::resolve::Base;
-use super::{Config, Error, FixedEnv, Loaded, MAIN_PROJECT, Project, Source};
+use super::{Config, Env, Error, Loaded, MAIN_PROJECT, Project, Source};
 use gantry_core::pattern::Pattern;
 use gantry_core::toolset::{Selection, ToolSelector};
 
-fn env() -> FixedEnv {
-    FixedEnv::from([("MS", "250"), ("YES", "true"), ("SECRET", "hunter2"), ("QUEUE", "disk")])
+fn env() -> Env {
+    Env::from([("MS", "250"), ("YES", "true"), ("SECRET", "hunter2"), ("QUEUE", "disk")])
 }
 
 fn load(format: Format, text: &str) -> Result<Config, Error> {
@@ -87,17 +87,17 @@ impl Folder {
 
     #[track_caller]
     fn load(&self) -> Loaded {
-        Config::load(&self.source(), &FixedEnv::default()).unwrap_or_else(|error| panic!("{error}"))
+        Config::load(&self.source(), &Env::from([])).unwrap_or_else(|error| panic!("{error}"))
     }
 
     #[track_caller]
     fn refused(&self) -> String {
-        refused(&self.source(), &FixedEnv::default())
+        refused(&self.source(), &Env::from([]))
     }
 }
 
 #[track_caller]
-fn refused(source: &Source, env: &FixedEnv) -> String {
+fn refused(source: &Source, env: &Env) -> String {
     match Config::load(source, env) {
         Ok(loaded) => panic!("accepted: {loaded:?}"),
         Err(error) => error.to_string(),

@@ -12,14 +12,8 @@ use std::time::SystemTime;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FileSnapshot(Vec<(PathBuf, Option<FileStat>)>);
 
-/// What a file looks like from outside.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct FileStat {
-    bytes: u64,
-    changed: Option<SystemTime>,
-    device: u64,
-    inode: u64,
-}
+/// What a file looks like from outside: its size, the time of its last change, its device and inode.
+type FileStat = (u64, Option<SystemTime>, u64, u64);
 
 impl Loaded {
     /// What the files that configure Gantry look like now.
@@ -43,11 +37,12 @@ impl Loaded {
 
 impl FileSnapshot {
     fn of(paths: Vec<PathBuf>) -> Self {
-        let stats = paths.into_iter().map(|path| {
-            let stat = FileStat::of(&path);
-            (path, stat)
-        });
-        Self(stats.collect())
+        let stat = |path: &Path| -> Option<FileStat> {
+            let metadata = path.metadata().ok().filter(|metadata| !is_placeholder(metadata))?;
+            Some((metadata.len(), metadata.modified().ok(), metadata.dev(), metadata.ino()))
+        };
+        let stats = paths.into_iter().map(|path| (stat(&path), path));
+        Self(stats.map(|(stat, path)| (path, stat)).collect())
     }
 
     /// The files of an OpenAPI document and of those that it refers to; none if it is from the web.
@@ -61,17 +56,5 @@ impl FileSnapshot {
     /// The files, whether they are there or not.
     pub(super) fn paths(&self) -> impl Iterator<Item = &PathBuf> {
         self.0.iter().map(|(path, _)| path)
-    }
-}
-
-impl FileStat {
-    fn of(path: &Path) -> Option<Self> {
-        let metadata = path.metadata().ok().filter(|metadata| !is_placeholder(metadata))?;
-        Some(Self {
-            bytes: metadata.len(),
-            changed: metadata.modified().ok(),
-            device: metadata.dev(),
-            inode: metadata.ino(),
-        })
     }
 }

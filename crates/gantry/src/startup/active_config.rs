@@ -2,7 +2,7 @@
 
 use super::plan::{plan, validate};
 use crate::Extra;
-use crate::config::{Config, Loaded, MAIN_PROJECT, ProcessEnv, Source};
+use crate::config::{Config, Env, Loaded, MAIN_PROJECT, Source};
 use gantry_runtime::projects::{Load, Plans};
 use gantry_runtime::{Plan, ProcessOptions};
 use std::collections::BTreeMap;
@@ -68,7 +68,7 @@ impl ActiveConfig {
 
     fn read(&self) -> anyhow::Result<Option<Plans>> {
         let before = self.current();
-        let loaded = Config::load(&self.source, &ProcessEnv)?;
+        let loaded = Config::load(&self.source, &Env::Process)?;
         // Without a file Gantry starts on defaults, but a file that goes missing takes no rule with it.
         if let (Some(file), None) = (&before.file, &loaded.file) {
             anyhow::bail!("{} is gone; put it back, or restart Gantry to run on defaults", file.display());

@@ -93,7 +93,6 @@ fn options(name: &str, project: &Project) -> anyhow::Result<Options> {
     })
 }
 
-/// A server as a runtime is given it.
 pub(super) fn server_plan(id: &str, server: &McpServer, trace: bool) -> ServerPlan {
     let mut options = server.options.clone();
     options.trace.get_or_insert(trace);

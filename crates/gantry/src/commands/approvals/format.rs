@@ -34,7 +34,6 @@ pub(super) fn parse_state(typed: &str) -> Result<State, UsageError> {
     let word = match typed.to_lowercase().as_str() {
         "pending" => "waiting".to_owned(),
         "cancelled" => "canceled".to_owned(),
-        "executing" => "running".to_owned(),
         word => word.to_owned(),
     };
     let matches = |known: &&State| state(**known) == word || known.as_str().eq_ignore_ascii_case(&word);
@@ -94,7 +93,6 @@ pub(super) fn requester(approval: &Approval) -> String {
     approval.agent_path.join(" > ")
 }
 
-/// Who may approve a request, by the lists of its rules.
 pub(in crate::commands) fn approvers(lists: &[Vec<Arc<str>>]) -> Approvers<'_> {
     Approvers::by(lists.iter().map(|names| names.iter().map(|name| &**name)))
 }

@@ -32,7 +32,6 @@ type Choice = (&'static str, &'static str);
 /// Skips the only request: the call goes on waiting.
 pub(in crate::commands) const LEAVE: Choice = ("l", "[l]eave it waiting");
 
-/// Skips one of many requests.
 pub(super) const SKIP: Choice = ("k", "s[k]ip");
 
 /// The choices for a request, without the letters that do not apply to it.
@@ -49,7 +48,6 @@ fn choices(without: &[Option<&str>], skip: Choice) -> Vec<Choice> {
     all.into_iter().filter(|(letter, _)| !without.contains(&Some(letter))).collect()
 }
 
-/// Asks about a request until it is decided, over or skipped.
 pub(in crate::commands) async fn ask(
     client: &ApiClient,
     approval: &Approval,

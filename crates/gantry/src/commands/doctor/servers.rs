@@ -38,7 +38,6 @@ pub(super) fn check(server: &Server, is_remote: bool) -> Check {
     Check { subject, severity: severity(server), found }
 }
 
-/// The status of a server with what doctor makes of it.
 #[derive(Serialize)]
 struct Report<'a> {
     #[serde(flatten)]

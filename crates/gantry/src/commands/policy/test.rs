@@ -5,7 +5,7 @@ use crate::client::{ApiClient, CommandContext, Scope};
 use crate::commands::approvals::format;
 use crate::commands::arguments;
 use crate::commands::unavailable_servers::warn_unavailable;
-use crate::config::{Error, Loaded, MAIN_PROJECT, Project};
+use crate::config::{Error, Loaded, MAIN_PROJECT};
 use crate::exit::{Outcome, UsageError};
 use crate::startup::policy_problems;
 use crate::term::{self, Column, plural, thousands};
@@ -48,7 +48,10 @@ pub(super) fn run_examples(loaded: &Loaded, args: &TestPolicy, json: bool) -> an
     let projects = || loaded.config.all().filter(|(name, _)| only.is_none_or(|only| only == *name));
     let mut results = Vec::new();
     for (name, project) in projects() {
-        check_rules(loaded, name, project)?;
+        // Rules that are wrong in themselves are refused before their examples are looked at.
+        let without = |policy: &RuleSpec| RuleSpec { examples: Examples::default(), ..policy.clone() };
+        let specs: Vec<RuleSpec> = project.policies.iter().map(without).collect();
+        Error::all(policy_problems(loaded, name, project, &specs))?;
         for (n, policy) in project.policies.iter().enumerate() {
             results.extend(test_rule(loaded, name, n, policy)?);
         }
@@ -60,13 +63,6 @@ pub(super) fn run_examples(loaded: &Loaded, args: &TestPolicy, json: bool) -> an
         print_results(&results, &rules);
     }
     Ok(Outcome::of(results.iter().all(|result| result.ok)))
-}
-
-/// Refuses rules that are wrong in themselves; their examples are not looked at.
-fn check_rules(loaded: &Loaded, name: &str, project: &Project) -> Result<(), Error> {
-    let without = |policy: &RuleSpec| RuleSpec { examples: Examples::default(), ..policy.clone() };
-    let specs: Vec<RuleSpec> = project.policies.iter().map(without).collect();
-    Error::all(policy_problems(loaded, name, project, &specs))
 }
 
 fn test_rule(

@@ -84,19 +84,16 @@ pub(super) struct MapEntries<'a> {
 }
 
 impl<'a> MapEntries<'a> {
-    pub(super) fn of_map(reader: Reader<'a>) -> Self {
-        reader.group.into_iter().for_each(|group| group.is_open.set(true));
-        let entries = reader.node.value.entries().iter().enumerate();
-        Self { reader, entries, fields: None, parts: [].iter(), asked: None, whole: None }
-    }
-
-    pub(super) fn of_struct(
+    /// A map has no fields, and takes all keys that are left.
+    pub(super) fn new(
         reader: Reader<'a>,
-        fields: &'static [&'static str],
+        fields: Option<&'static [&'static str]>,
         whole: Option<&'a Group>,
     ) -> Self {
+        let open = reader.group.filter(|_| fields.is_none());
+        open.into_iter().for_each(|group| group.is_open.set(true));
         let entries = reader.node.value.entries().iter().enumerate();
-        Self { reader, entries, fields: Some(fields), parts: fields.iter(), asked: None, whole }
+        Self { reader, entries, fields, parts: fields.unwrap_or_default().iter(), asked: None, whole }
     }
 
     fn is_mine(&self, entry: &Entry) -> bool {

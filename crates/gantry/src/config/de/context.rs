@@ -30,7 +30,6 @@ struct State {
     missing: Vec<(usize, String)>,
 }
 
-/// What was found out about files.
 #[derive(Default)]
 pub(in crate::config) struct Findings {
     pub(in crate::config) problems: Error,

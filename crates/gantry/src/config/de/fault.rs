@@ -8,7 +8,6 @@ use std::fmt;
 /// How custom messages begin that follow a key without a colon.
 const VERBS: [&str; 4] = ["must ", "needs ", "has ", "is "];
 
-/// What is wrong with a value.
 #[derive(Debug)]
 pub(in crate::config) enum Fault {
     /// It was recorded with its line and key.

@@ -38,7 +38,6 @@ pub(super) enum FileKind {
     ToolJson,
 }
 
-/// A file that defines an agent or an entry of the catalogue.
 #[derive(Debug)]
 pub(super) struct DefinitionFile {
     /// The name of its folder, or its own without the ending.

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::{Folder, refused};
 use crate::config::dotenv::parse_dotenv;
-use crate::config::{Config, FixedEnv, Source};
+use crate::config::{Config, Env, Source};
 
 #[test]
 fn no_file_means_defaults() {
@@ -35,20 +35,20 @@ fn two_files_at_once_are_refused() {
     let message = folder.refused();
     assert!(message.starts_with("both gantry.yaml and gantry.toml are in "), "{message}");
     let source = Source { config: Some("gantry.toml".into()), ..folder.source() };
-    assert!(Config::load(&source, &FixedEnv::default()).is_ok());
+    assert!(Config::load(&source, &Env::from([])).is_ok());
 }
 
 #[test]
 fn the_flag_wins_over_the_variable_and_the_variable_over_the_folder() {
     let folder = Folder::with(&[("gantry.yaml", ""), ("b/flag.json", "{}"), ("c/env.toml", "")]);
-    let env = FixedEnv::from([("GANTRY_CONFIG", "c/env.toml")]);
+    let env = Env::from([("GANTRY_CONFIG", "c/env.toml")]);
     let loaded = Config::load(&folder.source(), &env).unwrap();
     assert_eq!(loaded.file, Some(folder.path("c/env.toml")));
     assert_eq!(loaded.data, folder.path("c/.gantry"));
     assert_eq!(loaded.config.main().workspace, folder.path("c"));
     let source = Source { config: Some("b/flag.json".into()), ..folder.source() };
     assert_eq!(Config::load(&source, &env).unwrap().file, Some(folder.path("b/flag.json")));
-    let empty = FixedEnv::from([("GANTRY_CONFIG", "")]);
+    let empty = Env::from([("GANTRY_CONFIG", "")]);
     assert_eq!(Config::load(&folder.source(), &empty).unwrap().file, Some(folder.path("gantry.yaml")));
 }
 
@@ -56,14 +56,14 @@ fn the_flag_wins_over_the_variable_and_the_variable_over_the_folder() {
 fn a_file_that_is_named_must_be_there_and_have_a_known_ending() {
     let folder = Folder::with(&[("gantry.conf", "")]);
     let named = |name: &str| Source { config: Some(name.into()), ..folder.source() };
-    let none = FixedEnv::default();
+    let none = Env::from([]);
     assert_eq!(refused(&named("no.yaml"), &none), "no.yaml: there is no such file; check the path");
     assert_eq!(
         refused(&named("gantry.conf"), &none),
         "gantry.conf: the name of a configuration must end in .yaml, .yml, .json or .toml"
     );
     assert_eq!(
-        refused(&folder.source(), &FixedEnv::from([("GANTRY_CONFIG", "x.yaml")])),
+        refused(&folder.source(), &Env::from([("GANTRY_CONFIG", "x.yaml")])),
         "x.yaml: there is no such file ($GANTRY_CONFIG); check the path"
     );
 }
@@ -98,7 +98,7 @@ fn a_socket_that_holds_the_place_of_a_configuration_is_none() {
 
     hold_the_place(&folder.path("named.yaml"));
     let named = Source { config: Some("named.yaml".into()), ..folder.source() };
-    let refusal = refused(&named, &FixedEnv::default());
+    let refusal = refused(&named, &Env::from([]));
     assert_eq!(refusal, "named.yaml: this is not a file; remove it or name another");
 }
 
@@ -111,7 +111,7 @@ fn hold_the_place(path: &Path) {
 #[test]
 fn the_data_folder_follows_flag_variable_and_file() {
     let folder = Folder::with(&[("gantry.yaml", "")]);
-    let env = FixedEnv::from([("GANTRY_DATA", "by-variable")]);
+    let env = Env::from([("GANTRY_DATA", "by-variable")]);
     let loaded = Config::load(&folder.source(), &env).unwrap();
     assert_eq!(loaded.data, folder.path("by-variable"));
     assert_eq!(loaded.config.store, folder.path("by-variable/gantry.db"));
@@ -138,7 +138,7 @@ fn dotenv_stands_beside_the_file_and_the_process_wins() {
         ("in/.env", "A=file\nexport B='from file'\nGANTRY_DATA=/x\n"),
     ]);
     let source = Source { config: Some("in/gantry.yaml".into()), ..folder.source() };
-    let loaded = Config::load(&source, &FixedEnv::from([("A", "process")])).unwrap();
+    let loaded = Config::load(&source, &Env::from([("A", "process")])).unwrap();
     assert_eq!(loaded.config.main().agents["a"].description.as_deref(), Some("process from file"));
     assert_eq!(loaded.data, folder.path("in/.gantry"));
     assert_eq!(loaded.warnings, ["in/.env: GANTRY_DATA has no effect here; set it in the environment"]);
@@ -178,14 +178,10 @@ fn a_variable_that_is_no_text_is_refused() {
     use std::ffi::OsString;
     use std::os::unix::ffi::OsStringExt as _;
 
-    struct Bytes;
-    impl crate::config::Env for Bytes {
-        fn var(&self, name: &str) -> Option<OsString> {
-            (name == "RAW").then(|| OsString::from_vec(vec![0xff]))
-        }
-    }
+    let bytes = OsString::from_vec(vec![0xff]);
+    let env = Env::Fixed([("RAW".to_owned(), bytes)].into());
     let folder = Folder::with(&[("gantry.yaml", "workspace: ${RAW}")]);
-    let error = Config::load(&folder.source(), &Bytes).unwrap_err();
+    let error = Config::load(&folder.source(), &env).unwrap_err();
     assert_eq!(
         error.to_string(),
         "gantry.yaml:1: workspace: ${RAW} is not UTF-8 text in the environment; set it to text"

@@ -133,7 +133,7 @@ fn every_workspace_must_be_a_folder() {
 fn all_lock_files_govern_and_all_folders_of_agents_and_tools_are_named() {
     let folder = Folder::with(&[("in/gantry.yaml", "projects: { a: { workspace: . } }")]);
     let source = crate::config::Source { config: Some("in/gantry.yaml".into()), ..folder.source() };
-    let loaded = crate::config::Config::load(&source, &crate::config::FixedEnv::default()).unwrap();
+    let loaded = crate::config::Config::load(&source, &crate::config::Env::from([])).unwrap();
     for lock in ["in/gantry.lock", "in/gantry.a.lock", "in/.env", "in/gantry.yaml", "gantry.yaml"] {
         assert!(loaded.config_files.contains(&folder.path(lock)), "{lock}");
     }
@@ -150,7 +150,7 @@ fn a_catalogue_that_is_named_twice_is_there_once() {
         folder: folder.path("in"),
         ..folder.source()
     };
-    let mut loaded = crate::config::Config::load(&source, &crate::config::FixedEnv::default()).unwrap();
+    let mut loaded = crate::config::Config::load(&source, &crate::config::Env::from([])).unwrap();
     loaded.config.projects.get_mut(MAIN_PROJECT).unwrap().workspace = folder.path("in");
     let expected = ["in", "in/b", "in/b/projects/a"].map(|path| folder.path(path));
     assert_eq!(loaded.protected_paths(&loaded.config.store).definition_dirs, expected);
@@ -161,7 +161,7 @@ fn every_workspace_is_fenced_as_if_gantry_were_started_there() {
     let text = "projects: { o: { workspace: ../other }, p: { workspace: ../third } }";
     let folder = Folder::with(&[("in/gantry.yaml", text), ("other/.gantry/admin.key", ""), ("third/x", "")]);
     let source = crate::config::Source { config: Some("in/gantry.yaml".into()), ..folder.source() };
-    let loaded = crate::config::Config::load(&source, &crate::config::FixedEnv::default()).unwrap();
+    let loaded = crate::config::Config::load(&source, &crate::config::Env::from([])).unwrap();
     let fenced = loaded.protected_paths(&loaded.config.store);
     for workspace in ["in", "in/../other", "in/../third"] {
         let of = |name: &str| folder.path(workspace).join(name);
@@ -218,7 +218,7 @@ fn a_server_that_is_added_takes_no_id_of_the_catalogue() {
          projects: { a: { workspace: . } }\n",
     )]);
     let loaded = folder.load();
-    let env = crate::config::FixedEnv::default();
+    let env = crate::config::Env::from([]);
     let entry = r#"{ "command": "x", "queue": "q" }"#;
     let error = loaded.read_server(loaded.config.main(), "files", entry, &env).unwrap_err();
     assert_eq!(error.to_string(), "\"files\" is in the catalogue of tools; choose another id");

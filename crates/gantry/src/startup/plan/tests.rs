@@ -1,7 +1,7 @@
 //! From files to policies: which entry counts, what is refused and where.
 
 use super::validate;
-use crate::config::{Config, FixedEnv, MAIN_PROJECT, Source};
+use crate::config::{Config, Env, MAIN_PROJECT, Source};
 use gantry_core::policy::{Policies, RecordedCall};
 use gantry_core::tool::{ApprovalRule, Effect, Origin, Tool, ToolKind};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 fn compiled(text: &str, project: &str) -> Result<Policies, String> {
     let folder = TempDir::new().unwrap();
     std::fs::write(folder.path().join("gantry.yaml"), text).unwrap();
-    let loaded = Config::load(&Source::new(folder.path()), &FixedEnv::default());
+    let loaded = Config::load(&Source::new(folder.path()), &Env::from([]));
     let loaded = loaded.map_err(|error| error.to_string())?;
     validate(&loaded).map_err(|error| error.to_string())?;
     let project = loaded.config.project(project).unwrap();

@@ -1,7 +1,7 @@
 //! What the configuration of REST services comes to.
 
 use super::*;
-use crate::config::{Config, Error, FixedEnv, MAIN_PROJECT, Source};
+use crate::config::{Config, Env, Error, MAIN_PROJECT, Source};
 use gantry_core::toolset::ToolSelector;
 use gantry_runtime::Options;
 use std::fs;
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 fn load(text: &str) -> Result<Loaded, Error> {
     let folder = TempDir::new().unwrap();
     fs::write(folder.path().join("gantry.yaml"), text).unwrap();
-    Config::load(&Source::new(folder.path()), &FixedEnv::default())
+    Config::load(&Source::new(folder.path()), &Env::from([]))
 }
 
 fn main(loaded: &Loaded) -> &Project {
