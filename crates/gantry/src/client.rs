@@ -106,7 +106,7 @@ pub(crate) fn load(source: &Source) -> anyhow::Result<Loaded> {
     Ok(loaded)
 }
 
-fn log_warnings(loaded: &Loaded) {
+pub(crate) fn log_warnings(loaded: &Loaded) {
     loaded.warnings.iter().for_each(|warning| tracing::warn!(target: "gantry::config", "{warning}"));
 }
 

@@ -26,8 +26,7 @@ use std::sync::Arc;
 
 /// Reads and checks the configuration in a folder, as `gantry config check` does. The error has every problem.
 pub fn check_configuration(folder: &std::path::Path) -> Result<(), config::Error> {
-    let loaded = config::Config::load(&config::Source::new(folder), &config::Env::from([]))?;
-    startup::validate(&loaded)
+    startup::check(&config::Source::new(folder), &config::Env::from([])).map(drop)
 }
 
 /// What a program built on this one adds to it, in every project.

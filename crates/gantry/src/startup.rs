@@ -7,7 +7,7 @@ pub(crate) use active_config::ActiveConfig;
 pub(crate) use plan::{policy_problems, validate};
 
 use crate::Extra;
-use crate::config::{Config, Env, Loaded, MAIN_PROJECT, Problem, Source};
+use crate::config::{Config, Env, Error, Loaded, MAIN_PROJECT, Problem, Source};
 use anyhow::Context as _;
 use gantry_core::tool::ToolSpec;
 use gantry_runtime::{Projects, Services};
@@ -21,6 +21,15 @@ use std::sync::Arc;
 pub(crate) struct Started {
     pub(crate) projects: Arc<Projects>,
     pub(crate) configuration: Arc<ActiveConfig>,
+}
+
+/// Reads the configuration and checks all of it. The error has every problem, also of parts that other problems are in.
+pub(crate) fn check(source: &Source, env: &Env) -> Result<Loaded, Error> {
+    let (loaded, mut problems) = Config::examine(source, env)?;
+    if let Err(others) = validate(&loaded) {
+        problems.extend(others);
+    }
+    problems.into_result().map(|()| loaded)
 }
 
 /// Opens the store and starts the projects that the configuration describes.

@@ -1,8 +1,8 @@
 //! `gantry config`: check the configuration, show what applies, print the schema for editors.
 
 use crate::cli::{ConfigAction, GlobalOptions};
-use crate::client::{load, source};
-use crate::config::{Setting, json_schema, settings};
+use crate::client::{load, log_warnings, source};
+use crate::config::{Env, Setting, json_schema, settings};
 use crate::exit::Outcome;
 use crate::startup;
 use crate::term::{self, Column, plural};
@@ -19,8 +19,8 @@ pub(super) fn run(options: &GlobalOptions, action: &ConfigAction) -> anyhow::Res
 
 /// Every problem is in the error. Warnings are logged as for every command.
 fn check(options: &GlobalOptions) -> anyhow::Result<()> {
-    let loaded = load(&source(options)?)?;
-    startup::validate(&loaded)?;
+    let loaded = startup::check(&source(options)?, &Env::Process)?;
+    log_warnings(&loaded);
     let file = loaded.file.as_ref().map(|file| file.display().to_string());
     if options.json {
         term::print_json(&json!({ "ok": true, "file": file, "warnings": loaded.warnings }));

@@ -113,13 +113,13 @@ impl Error {
     }
 
     /// Adds those of another file, or of a part of this one.
-    pub(super) fn extend(&mut self, other: Self) {
+    pub(crate) fn extend(&mut self, other: Self) {
         other.problems.into_iter().for_each(|problem| self.push(problem));
         self.more += other.more;
     }
 
     /// In the order of the lines, if anything is wrong.
-    pub(super) fn into_result(mut self) -> Result<(), Self> {
+    pub(crate) fn into_result(mut self) -> Result<(), Self> {
         self.problems.sort_by(|a, b| a.file.cmp(&b.file).then(a.line.cmp(&b.line)));
         if self.problems.is_empty() { Ok(()) } else { Err(self) }
     }

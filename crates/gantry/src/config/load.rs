@@ -46,6 +46,11 @@ impl Loaded {
         self.documents.locate(project, keys).0
     }
 
+    /// Whether a file has something at this key.
+    pub(crate) fn has(&self, project: &str, keys: &[&str]) -> bool {
+        self.documents.has(project, keys)
+    }
+
     /// What no tool of Gantry's touches in a workspace: what configures Gantry, and what Gantry keeps.
     ///
     /// A workspace may be the folder of another Gantry, or become one. So what Gantry would read and keep if it were started
@@ -83,6 +88,12 @@ fn ledger_files(database: &Path) -> impl Iterator<Item = PathBuf> {
 impl Config {
     /// Finds and reads the configuration. Without a file, everything is at its default.
     pub fn load(source: &Source, env: &Env) -> Result<Loaded, Error> {
+        let (loaded, problems) = Self::examine(source, env)?;
+        problems.into_result().map(|()| loaded)
+    }
+
+    /// The same, with what could be read beside its problems. An error means that nothing could be read.
+    pub fn examine(source: &Source, env: &Env) -> Result<(Loaded, Error), Error> {
         let folder = std::path::absolute(&source.folder).map_err(|error| {
             Problem::in_file(&source.folder, format!("the working folder has no absolute path: {error}"))
         })?;
@@ -101,11 +112,12 @@ impl Config {
     /// What applies without any file, with the data in this folder.
     pub fn defaults(source: &Source, data: PathBuf, env: &Env) -> Result<Loaded, Error> {
         let source = Source { data: Some(data), ..source.clone() };
-        read(&source, &source.folder, None, env)
+        let (loaded, problems) = read(&source, &source.folder, None, env)?;
+        problems.into_result().map(|()| loaded)
     }
 }
 
-fn read(source: &Source, folder: &Path, found: Option<&Found>, env: &Env) -> Result<Loaded, Error> {
+fn read(source: &Source, folder: &Path, found: Option<&Found>, env: &Env) -> Result<(Loaded, Error), Error> {
     let file = found.map(|found| found.path.clone());
     let beside = file.as_deref().and_then(Path::parent).unwrap_or(folder).to_owned();
     let base = Base { data: find::data(source, folder, &beside, env), folder: beside };
@@ -115,13 +127,14 @@ fn read(source: &Source, folder: &Path, found: Option<&Found>, env: &Env) -> Res
             let dotenv = dotenv(&found.path, &found.name, &mut warnings)?;
             let text = find::read(&found.path, &found.name)?;
             let variables = Variables::new(env).with_file(dotenv);
-            parse(&text, found.format, &found.name, &base, &variables)?
+            parse_all(&text, found.format, &found.name, &base, &variables)?
         }
-        None => parse("", Format::Yaml, Path::new(""), &base, &Variables::new(env))?,
+        None => parse_all("", Format::Yaml, Path::new(""), &base, &Variables::new(env))?,
     };
     warnings.extend(parsed.warnings);
-    let Parsed { config, links, documents, .. } = parsed;
-    Error::all(config.all().filter_map(|(name, project)| workspace_problem(name, project, &documents)))?;
+    let Parsed { config, links, documents, mut problems, .. } = parsed;
+    let workspaces = config.all().filter_map(|(name, project)| workspace_problem(name, project, &documents));
+    workspaces.for_each(|problem| problems.push(problem));
     let mut config_files = find::config_files(file.as_deref(), folder);
     // A process that can write them can accept a tool that has changed.
     config_files.extend(config.all().map(|(_, project)| project.places.lock.clone()));
@@ -135,7 +148,8 @@ fn read(source: &Source, folder: &Path, found: Option<&Found>, env: &Env) -> Res
     definition_roots.sort();
     definition_roots.dedup();
     let Base { folder, data } = base;
-    Ok(Loaded { config, file, folder, data, config_files, definition_roots, warnings, documents })
+    let loaded = Loaded { config, file, folder, data, config_files, definition_roots, warnings, documents };
+    Ok((loaded, problems))
 }
 
 fn workspace_problem(name: &str, project: &Project, documents: &Documents) -> Option<Problem> {
@@ -157,10 +171,24 @@ pub(super) struct Parsed {
     /// The files beside it that are links.
     links: Vec<PathBuf>,
     documents: Documents,
+    problems: Error,
 }
 
 /// A text and the files beside it, read and resolved.
+#[cfg(test)]
 pub(super) fn parse(
+    text: &str,
+    format: Format,
+    name: &Path,
+    base: &Base,
+    variables: &Variables<'_>,
+) -> Result<Parsed, Error> {
+    let mut parsed = parse_all(text, format, name, base, variables)?;
+    std::mem::take(&mut parsed.problems).into_result().map(|()| parsed)
+}
+
+/// A text and the files beside it, read and resolved as far as they can be.
+fn parse_all(
     text: &str,
     format: Format,
     name: &Path,
@@ -179,8 +207,7 @@ pub(super) fn parse(
     let links = projects.into_iter().flat_map(read).collect();
     let config = resolver.config(config);
     let Findings { problems, warnings } = resolver.findings;
-    problems.into_result()?;
-    Ok(Parsed { config, warnings: lines(&warnings), links, documents: resolver.documents })
+    Ok(Parsed { config, warnings: lines(&warnings), links, documents: resolver.documents, problems })
 }
 
 /// Reads the file itself. Fails when nothing can be made of it; other problems are in the resolver.

@@ -78,3 +78,28 @@ fn what_cannot_be_used_is_refused_at_its_line() {
          decide: ask"
     );
 }
+
+#[test]
+fn problems_of_all_kinds_are_found_at_once() {
+    let folder = TempDir::new().unwrap();
+    let text = "workspace: ./gone\ndefaults: { toolTimout: 5 }\npolicies:\n  - { name: a, tools: [x], decide: deny, when: 'arg.x == 1' }\n\
+                mcpServers: { a: { queue: none } }\n";
+    std::fs::write(folder.path().join("gantry.yaml"), text).unwrap();
+    let error = crate::startup::check(&Source::new(folder.path()), &Env::from([])).unwrap_err();
+    let lines: Vec<String> = error.problems().iter().map(ToString::to_string).collect();
+    let begins = |at: usize, text: &str| {
+        lines.iter().any(|line| line.starts_with(&format!("gantry.yaml:{at}: {text}")))
+    };
+    assert!(begins(1, "workspace: "), "{lines:?}");
+    assert!(begins(2, "unknown key \"toolTimout\""), "{lines:?}");
+    assert!(begins(4, "policy a: the condition is not valid"), "{lines:?}");
+    assert!(begins(5, "mcpServers.a.queue: unknown queue"), "{lines:?}");
+    assert!(begins(5, "mcpServers.a needs \"command\""), "{lines:?}");
+    assert_eq!(lines.len(), 5, "{lines:?}");
+    // A rule that cannot be read has another one take its number.
+    let text =
+        "policies:\n  - { name: a, tools: [x] }\n  - { name: b, tools: [x], decide: deny, when: 'arg.x' }\n";
+    std::fs::write(folder.path().join("gantry.yaml"), text).unwrap();
+    let error = crate::startup::check(&Source::new(folder.path()), &Env::from([])).unwrap_err();
+    assert_eq!(error.to_string(), "gantry.yaml:2: policies[0] needs the key \"decide\"");
+}
