@@ -31,6 +31,10 @@ pub(super) fn shapes() -> &'static Shapes {
 }
 
 impl Shapes {
+    pub(super) fn get(&self, name: &str) -> Option<&Value> {
+        self.0.get(name)
+    }
+
     fn property(&self, of: &str, key: &str) -> Option<&Value> {
         self.0.get(of)?.get("properties")?.get(key)
     }
