@@ -198,7 +198,9 @@ impl ServerOptions {
         self.transport.unwrap_or_else(|| match url.and_then(|url| url.split_once("://")) {
             _ if self.command.is_some() => TransportType::Stdio,
             _ if self.address.is_some() => TransportType::Tcp,
-            Some(("ws" | "wss", _)) => TransportType::WebSocket,
+            Some((scheme, _)) if ["ws", "wss"].iter().any(|ws| scheme.eq_ignore_ascii_case(ws)) => {
+                TransportType::WebSocket
+            }
             Some(("tcp", _)) => TransportType::Tcp,
             Some(_) | None => TransportType::Http,
         })
