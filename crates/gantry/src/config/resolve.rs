@@ -124,8 +124,9 @@ impl<'a> Resolver<'a> {
             let keys = ["policies", &n.to_string(), "name"];
             let line = self.documents.locate(&project.places.name, &keys).0.line;
             if let Some(first) = seen.insert(policy.name.as_str(), line) {
-                let message =
-                    format!(": {:?} is already used on line {first}; names are unique", policy.name);
+                // As it is written: what a variable holds is not shown.
+                let shown = self.documents.written(&project.places.name, &keys);
+                let message = format!(": {shown} is already used on line {first}; names are unique");
                 self.problem(&project.places.name, &keys, &message);
             }
         }

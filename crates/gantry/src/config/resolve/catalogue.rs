@@ -2,7 +2,6 @@
 
 use super::entries::absolute_arguments;
 use super::{Resolver, within};
-use crate::config::document::quoted;
 use crate::config::schema::{Builtin, CatalogueEntry, CatalogueServer, McpServer, Project};
 use gantry_core::options::ServerId;
 use gantry_tools::options::BuiltinPolicy;
@@ -136,9 +135,11 @@ impl Resolver<'_> {
     }
 
     fn check_own_id(&mut self, project: &str, id: &str, written: Option<&str>) {
-        if let Some(written) = written.filter(|written| *written != id) {
-            let message = format!("must be {id:?}, found {}", quoted(written));
-            self.problem(project, &["tools", id, "id"], &message);
+        if written.is_some_and(|written| written != id) {
+            let keys = ["tools", id, "id"];
+            // As it is written: what a variable holds is not shown.
+            let message = format!("must be {id:?}, found {}", self.documents.written(project, &keys));
+            self.problem(project, &keys, &message);
         }
     }
 }
