@@ -3,8 +3,8 @@
 use gantry_core::digest::Digest;
 pub use gantry_mcp::client::{OfferedCapabilities, Protocol};
 use gantry_provider::options::{
-    DAY, EnvName, HOUR, HeaderName, HeaderValue, Limit, Millis, PathText, PlainValue, Secret, read_map,
-    read_some,
+    DAY, EnvName, HOUR, HeaderName, HeaderValue, Limit, Millis, OneOrMore, PathText, PlainValue, Secret,
+    read_as, read_map, read_some,
 };
 use gantry_provider::redact::{PERHAPS_SECRET_BYTES, Redactor};
 use gantry_provider::server::ServerConfig;
@@ -44,6 +44,8 @@ pub struct ServerOptions {
     #[serde(alias = "serverUrl", alias = "httpUrl", alias = "endpoint")]
     pub url: Option<Secret>,
     /// The same server at several addresses, instead of `url`; a call goes to the one with the least to do.
+    #[serde(deserialize_with = "read_as::<OneOrMore<Secret>, _, _>")]
+    #[schemars(with = "OneOrMore<Secret>")]
     pub urls: Vec<Secret>,
     /// `host:port`, instead of `url`, for `tcp`.
     pub address: Option<Secret>,

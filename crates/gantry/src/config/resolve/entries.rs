@@ -210,8 +210,10 @@ fn takes(transport: TransportType, address: &str) -> bool {
 
 /// `host:port`, written with `tcp://` or without.
 fn is_host_and_port(text: &str) -> bool {
-    let bare = text.strip_prefix("tcp://").unwrap_or(text);
-    let bare = bare.strip_suffix('/').unwrap_or(bare);
+    let bare = match text.strip_prefix("tcp://") {
+        Some(bare) => bare.strip_suffix('/').unwrap_or(bare),
+        None => text,
+    };
     let Ok(authority) = bare.parse::<http::uri::Authority>() else { return false };
     let has_port = authority.port_u16().is_some_and(|port| port > 0);
     has_port && !authority.host().is_empty() && !bare.contains('@')
@@ -252,7 +254,7 @@ mod tests {
             (
                 TransportType::Tcp,
                 &["127.0.0.1:9000", "tcp://a:1", "tcp://[::1]:1/"],
-                &["a", "a:0", "a:70000", "tcp://a", ":1", "u@a:1", "tcp://a:1/x"],
+                &["a", "a:0", "a:1/", "a:70000", "tcp://a", ":1", "u@a:1", "tcp://a:1/x"],
             ),
         ] {
             good.iter().for_each(|text| assert!(takes(transport, text), "{transport:?} {text}"));

@@ -115,6 +115,21 @@ fn the_type_follows_from_what_an_entry_has() {
 }
 
 #[test]
+fn a_server_has_addresses_in_the_form_of_its_type() {
+    refused(
+        "mcpServers:\n  none: { urls: [] }\n  slash: { address: 'a:9000/' }\n  user: { url: 'https://u@a/@b' }\n",
+        expect![[r#"
+            gantry.yaml:2: mcpServers.none.urls needs at least one item; an empty list has no meaning here
+            gantry.yaml:3: mcpServers.slash.address must be a host and a port, such as tcp://127.0.0.1:9000
+            gantry.yaml:4: mcpServers.user.url must be an http:// or https:// address without user and password, such as https://mcp.example.com/mcp"#]],
+    );
+    for url in ["https://server.smithery.ai/@owner/name/mcp", "HTTPS://a/mcp"] {
+        assert_eq!(server(&format!("{{ url: '{url}' }}")).options.transport().as_str(), "http");
+    }
+    assert_eq!(server("{ url: 'WSS://a/' }").options.transport().as_str(), "websocket");
+}
+
+#[test]
 fn a_bad_entry_is_refused_at_its_line() {
     refused(
         "mcpServers:\n  none: {}\n  empty:\n  both: { command: x, url: 'http://a/' }\n  odd: { type: http, command: x }\n  \
