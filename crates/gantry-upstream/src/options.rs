@@ -153,7 +153,7 @@ pub struct HealthCheck {
     pub timeout: Millis<5000, HOUR>,
     /// How other programs check the server. Gantry always checks over the connection, which is `jsonrpc`.
     pub kind: HealthKind,
-    /// Of other programs: what they ask for. Gantry does not read it.
+    /// it is asked over the connection (jsonrpc)
     #[schemars(with = "String", extend("deprecated" = true))]
     pub path: UnusedPath,
 }
@@ -179,7 +179,11 @@ pub struct UnusedPath;
 
 impl<'de> Deserialize<'de> for UnusedPath {
     fn deserialize<D: serde::Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
-        serde::de::IgnoredAny::deserialize(input).map(|_| Self)
+        // The name has the reader of the configuration warn that the key has no effect.
+        #[derive(Deserialize)]
+        #[serde(rename = "$ignored")]
+        struct Ignored(serde::de::IgnoredAny);
+        Ignored::deserialize(input).map(|_| Self)
     }
 }
 

@@ -5,7 +5,6 @@ use super::{Resolver, within};
 use crate::config::schema::{Builtin, CatalogueEntry, CatalogueServer, McpServer, Project};
 use gantry_core::options::ServerId;
 use gantry_tools::options::BuiltinPolicy;
-use gantry_upstream::options::HealthKind;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -44,10 +43,6 @@ impl Resolver<'_> {
         ];
         if let Some(timeout) = self.one_timeout(project, &keys, startup) {
             options.startup_timeout = timeout.into();
-        }
-        if options.health_check.kind != HealthKind::Jsonrpc {
-            let message = "has no effect; it is asked over the connection (jsonrpc)";
-            self.warn(project, &["tools", id, "healthCheck", "kind"], message);
         }
         absolute_arguments(&mut options, &self.base.folder);
         let mut server = McpServer::new(options, tools, missing);

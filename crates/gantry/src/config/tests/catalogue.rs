@@ -331,6 +331,7 @@ fn a_bad_file_is_refused_at_its_line() {
         ("gantry.yaml", ""),
         ("tools/a/tool.json", "{\n\"kind\": \"mcp\",\n\"comand\": \"x\"\n}"),
         ("tools/b/tool.json", "{}"),
+        tools/search/tool.json:12: healthCheck.path has no effect; it is asked over the connection (jsonrpc)
         (
             "tools/c/tool.json",
             "{ \"kind\": \"mcp\", \"id\": \"d\",\n\"transport\": \"ws\", \"endpoint\": \"http://a/\" }",
