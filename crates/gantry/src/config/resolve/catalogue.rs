@@ -67,6 +67,10 @@ impl Resolver<'_> {
         if let Some(timeout) = self.one_timeout(name, &keys, given) {
             options.timeout = timeout.into();
         }
+        if self.documents.has(name, &["tools", id, "timeouts", "startupMs"]) {
+            let message = "has no effect; these tools are always there";
+            self.warn(name, &["tools", id, "timeouts", "startupMs"], message);
+        }
         if permissions.filesystem.as_ref().is_some_and(|it| !matches!(it, Value::Null | Value::Bool(true))) {
             self.problem(name, &["tools", id, "permissions", "filesystem"], FILESYSTEM);
         }
