@@ -47,6 +47,17 @@ fn all_problems_come_together_in_the_order_of_lines() {
 }
 
 #[test]
+fn nothing_is_no_group_where_a_group_is_the_value() {
+    check(
+        "policies: [{ name: p, tools: ['*'], decide: ask, examples: { ask: [null, {}] } }]\n\
+         restTools: { a: { description: D, url: 'https://a/', parametersSchema: } }\n",
+        expect![[r#"
+            gantry.yaml:1: policies[0].examples.ask[0] must be a group of keys, found nothing
+            gantry.yaml:2: restTools.a.parametersSchema must be a group of keys, found nothing"#]],
+    );
+}
+
+#[test]
 fn keys_of_later_versions_are_refused_by_name() {
     check(
         "models: { a: { env: { T: '${UNSET}' } } }\nauth: {}\n\
