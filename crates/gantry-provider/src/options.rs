@@ -70,12 +70,17 @@ pub fn is_web_url(text: &str) -> bool {
 
 /// Whether a text is an address with one of these schemes, without user and password.
 pub fn is_url(text: &str, schemes: &[&str]) -> bool {
-    let has_scheme = text.split_once("://").is_some_and(|(scheme, _)| schemes.contains(&scheme));
+    let Some((scheme, rest)) = text.split_once("://") else { return false };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let is_known = schemes.iter().any(|known| scheme.eq_ignore_ascii_case(known));
     let is_plain = !text.contains(|c: char| c.is_whitespace() || c.is_control());
-    has_scheme
+    // The parser also finds a user behind further slashes.
+    let has_user = |url: &Url| !url.username().is_empty() || url.password().is_some();
+    let has_host = |url: &Url| url.host_str().is_some_and(|host| !host.is_empty());
+    is_known
         && is_plain
-        && !text.split(['?', '#']).next().is_some_and(|before| before.contains('@'))
-        && Url::parse(text).is_ok_and(|url| url.host_str().is_some_and(|host| !host.is_empty()))
+        && !authority.contains('@')
+        && Url::parse(text).is_ok_and(|url| has_host(&url) && !has_user(&url))
 }
 
 fn is_header_name(text: &str) -> bool {
@@ -140,12 +145,28 @@ mod tests {
 
     #[test]
     fn addresses_have_a_scheme_and_a_host_and_no_user() {
-        for good in ["http://localhost:1/mcp", "https://a.example/mcp?x=1", "http://[::1]:8000"] {
+        for good in [
+            "http://localhost:1/mcp",
+            "https://a.example/mcp?x=1",
+            "http://[::1]:8000",
+            "HTTPS://server.smithery.ai/@owner/name/mcp",
+            "https://unpkg.com/pkg@1.2.3/openapi.json",
+        ] {
             assert!(is_web_url(good), "{good}");
         }
-        for bad in
-            ["", "localhost:1", "ftp://a/", "ws://a/", "http://", "https://u:p@a/", "/mcp", "http://a b/"]
-        {
+        for bad in [
+            "",
+            "localhost:1",
+            "ftp://a/",
+            "ws://a/",
+            "http://",
+            "https://u:p@a/",
+            "https://@a/",
+            "https:///u:p@a/",
+            "https://a\\@b/",
+            "/mcp",
+            "http://a b/",
+        ] {
             assert!(!is_web_url(bad), "{bad}");
         }
         assert!(is_origin("http://[::1]:80") && is_origin("https://a") && is_host("[::1]"));

@@ -34,9 +34,14 @@ fn type_words(schema: &Value, root: &Value) -> String {
         choices.dedup();
         return choices.join(", or ");
     }
-    let max = kind.get("maximum").and_then(Value::as_u64).map(|max| format!(", at most {max}"));
+    let bound = |key: &str, words: &str| {
+        let bound = kind.get(key).and_then(Value::as_u64).filter(|bound| *bound > 0);
+        bound.map(|bound| format!(", {words} {bound}")).unwrap_or_default()
+    };
     match kinds(kind).into_iter().find(|kind| *kind != "null") {
-        Some("integer") => format!("a whole number{}", max.unwrap_or_default()),
+        Some("integer") => {
+            format!("a whole number{}{}", bound("minimum", "at least"), bound("maximum", "at most"))
+        }
         Some("boolean") => "true or false".to_owned(),
         Some("string") => "text".to_owned(),
         Some("array") => match kind.get("items") {

@@ -3,8 +3,8 @@
 use gantry_core::digest::Digest;
 pub use gantry_mcp::client::{OfferedCapabilities, Protocol};
 use gantry_provider::options::{
-    DAY, EnvName, HOUR, HeaderName, HeaderValue, Limit, Millis, PathText, PlainValue, Secret, read_map,
-    read_some,
+    DAY, EnvName, HOUR, HeaderName, HeaderValue, Limit, Millis, OneOrMore, PathText, PlainValue, Secret,
+    read_as, read_map, read_some,
 };
 use gantry_provider::redact::{PERHAPS_SECRET_BYTES, Redactor};
 use gantry_provider::server::ServerConfig;
@@ -44,6 +44,8 @@ pub struct ServerOptions {
     #[serde(alias = "serverUrl", alias = "httpUrl", alias = "endpoint")]
     pub url: Option<Secret>,
     /// The same server at several addresses, instead of `url`; a call goes to the one with the least to do.
+    #[serde(deserialize_with = "read_as::<OneOrMore<Secret>, _, _>")]
+    #[schemars(with = "OneOrMore<Secret>")]
     pub urls: Vec<Secret>,
     /// `host:port`, instead of `url`, for `tcp`.
     pub address: Option<Secret>,
@@ -151,7 +153,7 @@ pub struct HealthCheck {
     pub timeout: Millis<5000, HOUR>,
     /// How other programs check the server. Gantry always checks over the connection, which is `jsonrpc`.
     pub kind: HealthKind,
-    /// Of other programs: what they ask for. Gantry does not read it.
+    /// it is asked over the connection (jsonrpc)
     #[schemars(with = "String", extend("deprecated" = true))]
     pub path: UnusedPath,
 }
@@ -177,7 +179,11 @@ pub struct UnusedPath;
 
 impl<'de> Deserialize<'de> for UnusedPath {
     fn deserialize<D: serde::Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
-        serde::de::IgnoredAny::deserialize(input).map(|_| Self)
+        // The name has the reader of the configuration warn that the key has no effect.
+        #[derive(Deserialize)]
+        #[serde(rename = "$ignored")]
+        struct Ignored(serde::de::IgnoredAny);
+        Ignored::deserialize(input).map(|_| Self)
     }
 }
 
@@ -198,7 +204,9 @@ impl ServerOptions {
         self.transport.unwrap_or_else(|| match url.and_then(|url| url.split_once("://")) {
             _ if self.command.is_some() => TransportType::Stdio,
             _ if self.address.is_some() => TransportType::Tcp,
-            Some(("ws" | "wss", _)) => TransportType::WebSocket,
+            Some((scheme, _)) if ["ws", "wss"].iter().any(|ws| scheme.eq_ignore_ascii_case(ws)) => {
+                TransportType::WebSocket
+            }
             Some(("tcp", _)) => TransportType::Tcp,
             Some(_) | None => TransportType::Http,
         })

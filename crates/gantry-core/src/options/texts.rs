@@ -74,7 +74,7 @@ macro_rules! option_texts {
 
             $crate::inline_schema!($name, |_| {
                 let mut schema = schemars::json_schema!({ "type": "string", "title": $noun });
-                if stringify!($kind) == "secret" {
+                if stringify!($kind) != "plain" {
                     schema.insert("writeOnly".to_owned(), true.into());
                 }
                 schema

@@ -53,7 +53,12 @@ impl From<AgentTools> for Selection {
     fn from(tools: AgentTools) -> Self {
         match tools {
             AgentTools::List(patterns) => Self::of(patterns),
-            AgentTools::Group(selection) => selection,
+            AgentTools::Group(mut selection) => {
+                if selection.restriction().is_none() {
+                    selection.allowed = None;
+                }
+                selection
+            }
         }
     }
 }

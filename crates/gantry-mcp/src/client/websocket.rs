@@ -24,9 +24,10 @@ pub(super) async fn open(
     url: &str,
     headers: &[(String, String)],
 ) -> Result<Duplex, UpstreamError> {
-    let url = match url.split_once("://") {
-        Some(("ws" | "http", rest)) => format!("http://{rest}"),
-        Some(("wss" | "https", rest)) => format!("https://{rest}"),
+    let (scheme, rest) = url.split_once("://").unwrap_or_default();
+    let url = match scheme.to_ascii_lowercase().as_str() {
+        "ws" | "http" => format!("http://{rest}"),
+        "wss" | "https" => format!("https://{rest}"),
         _ => {
             return Err(UpstreamError::NotSent(
                 "the address of a WebSocket begins with ws:// or wss://".into(),

@@ -3,6 +3,7 @@
 use super::{list, one_line, properties, resolved, texts, type_words};
 use gantry::config::{EXAMPLE, json_schema, unused_keys};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::fmt::{self, Write as _};
 
 /// # Errors
@@ -18,14 +19,41 @@ pub fn page() -> Result<String, fmt::Error> {
         "\n## Keys without effect\n\nGantry accepts these keys, because other programs write them, but does not use them. It names them in a warning.\n"
     )?;
     let (ignored, refused) = unused_keys();
-    ignored.iter().try_for_each(|name| writeln!(page, "- `{name}`"))?;
+    write_places(&mut page, &ignored)?;
     writeln!(
         page,
-        "\n## Keys that are refused\n\nA file that has one of these keys at such a place is refused.\n"
+        "\n## Keys that are refused\n\nA file that has one of these keys at this place is refused.\n"
     )?;
-    refused.iter().try_for_each(|name| writeln!(page, "- `{name}`"))?;
+    write_places(&mut page, &refused)?;
     writeln!(page, "\n## A complete example\n\n```yaml\n{EXAMPLE}```")?;
     Ok(page)
+}
+
+/// Where the structs with such keys stand in the files.
+const PLACES: [(&str, &str); 11] = [
+    ("ConfigFile", "the top level"),
+    ("OtherProject", "`projects.<name>`"),
+    ("WorkspaceTools", "`tools.workspace`"),
+    ("CatalogueServer", "`tools.<id> (kind: mcp)`"),
+    ("Builtin", "`tools.<id> (kind: builtin)`"),
+    ("Permissions", "`tools.<id> (kind: builtin).permissions`"),
+    ("McpServer", "`mcpServers.<id>`"),
+    ("HealthCheck", "`healthCheck` of a server"),
+    ("RestTool", "`restTools.<name>`"),
+    ("Agent", "`agents.<name>`"),
+    ("AgentFile", "a file `agents/<name>/agent.json`"),
+];
+
+/// Keys at each place.
+fn write_places(page: &mut String, keys: &BTreeSet<(&str, &str)>) -> fmt::Result {
+    let structs: BTreeSet<&str> = keys.iter().map(|(of, _)| *of).collect();
+    for of in structs {
+        let place = PLACES.iter().find(|(name, _)| *name == of).map_or(of, |(_, place)| *place);
+        let names: Vec<String> =
+            keys.iter().filter(|(name, _)| *name == of).map(|(_, key)| format!("`{key}`")).collect();
+        writeln!(page, "- {place}: {}", names.join(", "))?;
+    }
+    Ok(())
 }
 
 fn write_section(page: &mut String, path: &str, section: &Value, root: &Value) -> fmt::Result {
@@ -124,10 +152,20 @@ mod tests {
             let is_offered = property.get("deprecated").is_none();
             assert!(!is_offered || page.contains(&format!("| `{key}` |")), "{key}");
         }
-        assert!(page.contains("| `toolTimeout` | a whole number, at most 86400000 | `60000` |"), "{page}");
-        assert!(page.contains("- `models`\n") && page.contains("## `approvals.webhook`"));
+        assert!(
+            page.contains("| `toolTimeout` | a whole number of milliseconds, at most 86400000 | `60000` |"),
+            "{page}"
+        );
+        assert!(
+            page.contains("- the top level: `auth`, `models`\n") && page.contains("## `approvals.webhook`")
+        );
         assert!(page.contains("## `queues.<name>`") && page.contains("## `projects.<name>`"));
-        assert!(page.contains("- `guardrails`\n") && page.contains("- `region`\n"));
+        assert!(page.contains("- `agents.<name>`: `guardrails`, "), "{page}");
+        assert!(page.contains("a whole number, at least 1, at most"), "{page}");
+        let (ignored, refused) = unused_keys();
+        for (of, key) in ignored.union(&refused) {
+            assert!(PLACES.iter().any(|(name, _)| name == of), "where {of} with {key} stands");
+        }
         assert!(page.contains(EXAMPLE));
     }
 }

@@ -2,15 +2,18 @@
 
 use gantry_egress::Url;
 use gantry_egress::host_pattern::{HostPattern, hides_separators, host_name};
-use serde::Deserialize;
+use serde::de::{Deserialize, Deserializer, Error, Unexpected};
+
+const HOST: &str = "an address with a host, such as example.com, *.example.com for all below it, or * for any, perhaps with :port";
+const PATH: &str =
+    "an address whose path has neither ? nor # nor an encoded dot or slash, and * only at its end";
 
 /// The URLs that a line of the allow-list means.
 ///
 /// Without a scheme it means both, without a port the usual one, without a path every path. A path is that very path,
 /// unless it ends with `*`. Patterns are compared with what browsers would ask for, so no spelling of another URL
 /// matches.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UrlPattern {
     scheme: Option<String>,
     host: HostPattern,
@@ -24,17 +27,16 @@ impl UrlPattern {
     /// Reads a pattern.
     ///
     /// # Errors
-    /// The text is no pattern; the message is for the author of the configuration.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    /// The text is no pattern; what it must be, in words for the author of the configuration. They do not quote it: it may
+    /// come from a variable.
+    pub fn parse(text: &str) -> Result<Self, &'static str> {
         let (scheme, rest) = match text.split_once("://") {
             Some((scheme @ ("http" | "https"), rest)) => (Some(scheme.to_owned()), rest),
-            Some((scheme, _)) => {
-                return Err(format!("{text:?}: {scheme}:// cannot be fetched, only http and https"));
-            }
+            Some(_) => return Err("an address with http:// or https://, or without a scheme"),
             None => (None, text),
         };
         let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-        let host = HostPattern::parse(host).map_err(|error| error.to_string())?;
+        let host = HostPattern::parse(host).map_err(|_unread| HOST)?;
         let (path, is_prefix) = path.strip_suffix('*').map_or((path, path.is_empty()), |start| (start, true));
         // Spelled as in a URL, without dots.
         let spelled = Url::parse(&format!("http://x{path}")).ok();
@@ -42,11 +44,7 @@ impl UrlPattern {
         let path = match spelled.filter(|_| is_plain) {
             Some(_) if is_prefix && matches!(path, "" | "/") => String::new(),
             Some(url) => url.path().to_owned(),
-            None => {
-                return Err(format!(
-                    "{text:?}: a path has neither ? nor # nor an encoded dot or slash, and * only at its end"
-                ));
-            }
+            None => return Err(PATH),
         };
         Ok(Self { scheme, host, path, is_prefix })
     }
@@ -78,11 +76,10 @@ impl UrlPattern {
     }
 }
 
-impl TryFrom<String> for UrlPattern {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        Self::parse(&text)
+impl<'de> Deserialize<'de> for UrlPattern {
+    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(input)?;
+        Self::parse(&text).map_err(|expected| D::Error::invalid_value(Unexpected::Str(&text), &expected))
     }
 }
 
@@ -167,12 +164,12 @@ mod tests {
     #[test]
     fn a_line_that_is_no_pattern_says_why() {
         for (bad, words) in [
-            ("ftp://example.com", "only http and https"),
-            ("file:///etc", "only http and https"),
-            ("", "names no host"),
-            ("https://", "names no host"),
-            ("https://user@example.com/", "names no host"),
-            ("exa*mple.com", "names no host"),
+            ("ftp://example.com", "http:// or https://"),
+            ("file:///etc", "http:// or https://"),
+            ("", "with a host"),
+            ("https://", "with a host"),
+            ("https://user@example.com/", "with a host"),
+            ("exa*mple.com", "with a host"),
             ("https://a.test/x*y", "* only at its end"),
             ("https://a.test/?q=*", "neither ?"),
             ("https://a.test/%2e%2e/*", "encoded dot"),

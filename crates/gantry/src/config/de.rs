@@ -258,7 +258,10 @@ impl<'de> Deserializer<'de> for Reader<'_> {
     }
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
-        if !matches!(self.node.value, Value::Null | Value::Map(_)) {
+        // Nothing is no item of a list, and no value of its own.
+        let needs_group = self.is_verbatim || matches!(self.path, KeyPath::Item(..));
+        let is_nothing = matches!(self.node.value, Value::Null) && !needs_group;
+        if !is_nothing && !matches!(self.node.value, Value::Map(_)) {
             return self.wrong_kind("a group of keys");
         }
         visitor.visit_map(MapEntries::new(self, None, None))

@@ -8,7 +8,7 @@ use super::dotenv::{self, Env, Variables};
 use super::error::{Error, Location, Problem, lines};
 use super::find::{self, DATA, DOTENV, Found, NAMES, Source, absolute};
 use super::key_path::KeyPath;
-use super::resolve::{Base, Resolver, inherit_limits};
+use super::resolve::{Base, Resolver, inherit_limits, project_problems};
 use super::schema::{Config, ConfigFile, MAIN_PROJECT, McpServer, Places, Project};
 use gantry_tools::workspace::ProtectedPaths;
 use std::collections::HashMap;
@@ -216,10 +216,16 @@ fn read_file<'a>(
     base: &'a Base,
     variables: &Variables<'_>,
 ) -> Result<(ConfigFile, Resolver<'a>), Error> {
-    let context = Context::new(document.file.clone(), Some(variables));
+    let mut context = Context::new(document.file.clone(), Some(variables));
     context.report_duplicates(&mut document);
-    inherit_limits(&mut document.root).into_iter().for_each(|(line, message)| context.report(line, message));
-    let read = de::read::<ConfigFile>(&document.root, KeyPath::CONFIGURATION, &context);
+    project_problems(&document.root).for_each(|(line, message)| context.report(line, message));
+    let mut read = de::read::<ConfigFile>(&document.root, KeyPath::CONFIGURATION, &context);
+    // What is inherited neither hides a mistake nor repeats one.
+    if !context.has_problems() && document.get(&["projects"]).is_some() {
+        inherit_limits(&mut document.root, variables);
+        context = Context::new(document.file.clone(), Some(variables));
+        read = de::read(&document.root, KeyPath::CONFIGURATION, &context);
+    }
     let findings = context.into_findings();
     let Some(mut config) = read else {
         findings.problems.into_result()?;

@@ -6,9 +6,11 @@ mod entries;
 
 use super::de::Findings;
 use super::definition_files::AGENTS;
-use super::document::{Document, Entry, Node, Value, find, quoted};
+use super::document::{Document, Entry, Node, Value, find, number, quoted};
 use super::documents::Documents;
+use super::dotenv::Variables;
 use super::error::{Location, Problem};
+use super::expand::{VariableSyntax, expand};
 use super::find::absolute;
 use super::schema::{Config, ConfigFile, MAIN_PROJECT, Project};
 use gantry_core::names::{is_reserved_namespace, sanitised};
@@ -122,8 +124,9 @@ impl<'a> Resolver<'a> {
             let keys = ["policies", &n.to_string(), "name"];
             let line = self.documents.locate(&project.places.name, &keys).0.line;
             if let Some(first) = seen.insert(policy.name.as_str(), line) {
-                let message =
-                    format!(": {:?} is already used on line {first}; names are unique", policy.name);
+                // As it is written: what a variable holds is not shown.
+                let shown = self.documents.written(&project.places.name, &keys);
+                let message = format!(": {shown} is already used on line {first}; names are unique");
                 self.problem(&project.places.name, &keys, &message);
             }
         }
@@ -241,32 +244,52 @@ pub(super) fn is_own_name(id: &str) -> bool {
 /// Limits that count for the whole process, which a project does not set.
 const WHOLE_PROCESS: [&str; 2] = ["maxConcurrentCalls", "mcpInitConcurrency"];
 
-/// Gives projects the limits of the file that they leave out or set to 0. Returns the keys that are not theirs to set:
-/// the line and what is wrong.
-pub(super) fn inherit_limits(root: &mut Node) -> Vec<(usize, String)> {
-    let above = find(root, "defaults").cloned();
-    let mut problems = Vec::new();
+/// What is wrong with projects beside their values: a name that is taken, and keys that are not theirs to set.
+pub(super) fn project_problems(root: &Node) -> impl Iterator<Item = (usize, String)> {
+    let projects = find(root, "projects").map_or(&[][..], |projects| projects.node.value.entries());
+    projects.iter().flat_map(|Entry { key, place, node, .. }| {
+        let is_taken = key == MAIN_PROJECT;
+        let taken = format!("{key:?} in projects is the file itself; choose another name");
+        let limits = find(node, "defaults").map_or(&[][..], |limits| limits.node.value.entries());
+        let not_theirs = limits.iter().filter(|limit| WHOLE_PROCESS.contains(&limit.key.as_str()));
+        let not_theirs = not_theirs.map(move |limit| {
+            let advice = "counts for the whole process; set it under \"defaults\" at the top of the file";
+            (limit.place.line, format!("projects.{key}.defaults.{} {advice}", limit.key))
+        });
+        is_taken.then_some((place.line, taken)).into_iter().chain(not_theirs)
+    })
+}
+
+/// Gives projects the limits of the file that they leave out or set to 0. Nothing is wrong with the limits.
+pub(super) fn inherit_limits(root: &mut Node, variables: &Variables<'_>) {
+    let Some(above) = find(root, "defaults").cloned() else { return };
     let projects = root.value.entries_mut().iter_mut().filter(|entry| entry.key == "projects");
     for project in projects.flat_map(|entry| entry.node.value.entries_mut()) {
         let Value::Map(sections) = &mut project.node.value else { continue };
-        let Some(own) = sections.iter_mut().find(|section| section.key == "defaults") else {
-            sections.extend(above.clone());
+        let own = sections.iter_mut().find(|section| section.key == "defaults");
+        let Some(Value::Map(own)) = own.map(|own| &mut own.node.value) else {
+            sections.retain(|section| section.key != "defaults");
+            sections.push(above.clone());
             continue;
         };
-        let Value::Map(own) = &mut own.node.value else { continue };
-        for limit in own.iter().filter(|limit| WHOLE_PROCESS.contains(&limit.key.as_str())) {
-            let advice = "counts for the whole process; set it under \"defaults\" at the top of the file";
-            let message = format!("projects.{}.defaults.{} {advice}", project.key, limit.key);
-            problems.push((limit.place.line, message));
-        }
-        let inherited = above.iter().flat_map(|above| above.node.value.entries());
-        let is_zero = |value: &Value| matches!(value, Value::Number(number) if number.as_u64() == Some(0));
-        own.retain(|limit| above.is_none() || !is_zero(&limit.node.value));
+        own.retain(|limit| !is_zero(&limit.node.value, variables));
+        let inherited = above.node.value.entries().iter();
         let missing: Vec<Entry> =
             inherited.filter(|limit| !own.iter().any(|own| own.key == limit.key)).cloned().collect();
         own.extend(missing);
     }
-    problems
+}
+
+fn is_zero(value: &Value, variables: &Variables<'_>) -> bool {
+    let read = match value {
+        Value::Text(text) => {
+            let expanded = expand(text, variables, VariableSyntax::Gantry).ok().flatten();
+            expanded.and_then(|text| number(&text)?.as_u64())
+        }
+        Value::Number(number) => number.as_u64(),
+        Value::Null | Value::Bool(_) | Value::List(_) | Value::Map(_) => None,
+    };
+    read == Some(0)
 }
 
 /// A path of a user in the workspace, absolute; none if it leaves it. A relative one starts at the workspace.

@@ -30,6 +30,10 @@ pub(super) fn shapes() -> &'static Shapes {
 }
 
 impl Shapes {
+    pub(super) fn get(&self, name: &str) -> Option<&Value> {
+        self.0.get(name)
+    }
+
     fn property(&self, of: &str, key: &str) -> Option<&Value> {
         self.0.get(of)?.get("properties")?.get(key)
     }
@@ -61,12 +65,18 @@ pub(super) fn is_offered(property: &Value) -> bool {
     property.get("not").is_none() && property.get("deprecated").is_none()
 }
 
+/// Keys, each behind the struct that it is of.
+type KeysOfStructs = BTreeSet<(&'static str, &'static str)>;
+
 /// The keys of all files that have no effect, and those that are refused.
 #[must_use]
-pub fn unused_keys() -> (BTreeSet<&'static str>, BTreeSet<&'static str>) {
+pub fn unused_keys() -> (KeysOfStructs, KeysOfStructs) {
     let marked = |mark: &str| {
-        let properties = shapes().0.values().filter_map(properties).flatten();
-        properties.filter(|(_, property)| property.get(mark).is_some()).map(|(key, _)| key.as_str()).collect()
+        let keys = |(name, of): (&'static String, &'static Value)| {
+            let marked = properties(of).into_iter().flatten().filter(|(_, of)| of.get(mark).is_some());
+            marked.map(|(key, _)| (name.as_str(), key.as_str())).collect::<Vec<_>>()
+        };
+        shapes().0.iter().flat_map(keys).collect()
     };
     (marked("deprecated"), marked("not"))
 }

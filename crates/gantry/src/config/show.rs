@@ -1,18 +1,23 @@
 //! What applies: every value of the files with the place where it stands, and the defaults of what they leave out.
 //!
-//! A value that came from a variable is shown as it is written, `${VAR}`, and a secret is not shown at all.
+//! A value that came from a variable is shown as it is written, `${VAR}`, and a secret is not shown at all. What the schema
+//! does not offer is taken for a secret: another spelling of a key, or a key that has no effect.
 
 use super::document::{Node, Value};
 use super::documents::section_path;
 use super::error::Location;
 use super::load::Loaded;
-use super::shapes::{is_offered, properties, resolved};
+use super::shapes::{is_offered, properties, resolved, shapes};
+use gantry_core::redact::names_a_secret;
 use serde::Serialize;
 use serde_json::Value as Schema;
 use std::path::Path;
 use std::sync::Arc;
 
 const MASKED: &str = "[secret]";
+
+/// An argument of this length may be a key.
+const MAX_PLAIN_WORD: usize = 20;
 
 /// A value that applies.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -35,10 +40,9 @@ pub fn settings(loaded: &Loaded) -> Vec<Setting> {
         for (section, name, document) in loaded.documents.definitions(project) {
             walk.file = document.file.clone();
             let path = format!("{}.{name}", section_path(project, section));
-            let kind = if section == "agents" { "/properties/agents" } else { "/properties/tools" };
-            let section = root.pointer(kind).map_or(&Schema::Null, |section| resolved(section, &root));
-            let entry = section.get("additionalProperties").unwrap_or(&Schema::Null);
-            walk.value(entry, &document.root, &path);
+            let tools = root.pointer("/$defs/Tools/additionalProperties");
+            let entry = if section == "agents" { shapes().get("AgentFile") } else { tools };
+            walk.value(entry.unwrap_or(&Schema::Null), &document.root, &path);
         }
     }
     walk.settings
@@ -59,6 +63,8 @@ impl<'a> Walk<'a> {
         for entry in entries {
             let of_key =
                 known.and_then(|known| known.get(&entry.key)).or_else(|| schema.get("additionalProperties"));
+            // Where anything may stand, so it is below.
+            let of_key = of_key.or(Some(schema).filter(|schema| **schema == Schema::Bool(true)));
             self.value(of_key.unwrap_or(&Schema::Null), &entry.node, &join(&entry.key));
         }
         let is_said = |key: &String| entries.iter().any(|entry| entry.key == *key);
@@ -79,7 +85,10 @@ impl<'a> Walk<'a> {
 
     fn value(&mut self, schema: &'a Schema, node: &Node, path: &str) {
         let kind = self.choice(resolved(schema, self.root), node);
-        let is_secret = [schema, kind].iter().any(|it| it.get("writeOnly").is_some());
+        let says = |key: &str| [schema, kind].iter().any(|it| it.get(key).is_some());
+        let is_known = !says("deprecated") && (kind.is_object() || *kind == Schema::Bool(true));
+        let kind = if is_known { kind } else { &Schema::Null };
+        let is_secret = !is_known || says("writeOnly");
         match &node.value {
             Value::Map(entries) if !entries.is_empty() => self.group(kind, Some(node), path),
             Value::List(items) if items.iter().any(|item| matches!(item.value, Value::Map(_))) => {
@@ -91,8 +100,16 @@ impl<'a> Walk<'a> {
             }
             Value::List(items) => {
                 let of_items = kind.get("items").map(|items| resolved(items, self.root));
-                let is_secret = is_secret || of_items.is_some_and(|items| items.get("writeOnly").is_some());
-                let items = items.iter().map(|item| scalar(&item.value, is_secret)).collect();
+                let has_secrets = of_items.is_some_and(|items| items.get("writeOnly").is_some());
+                let is_arguments = path.ends_with(".args");
+                let texts = items.iter().map(|item| item.value.as_text().unwrap_or_default());
+                let before = std::iter::once("").chain(texts);
+                let item = |(item, before): (&Node, &str)| {
+                    let is_plain = is_arguments
+                        && item.value.as_text().is_some_and(|text| is_plain_argument(text, before));
+                    scalar(&item.value, is_secret || has_secrets && !is_plain)
+                };
+                let items = items.iter().zip(before).map(item).collect();
                 self.push(path.to_owned(), items, Some(node.place.line));
             }
             value @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::Text(_) | Value::Map(_)) => {
@@ -101,7 +118,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The schema of several that fits a value: by its kind, or by the key that names the variant.
+    /// The schema of several that fits a value: by its kind, or by the key that names the variant. None if no one does.
     fn choice(&self, schema: &'a Schema, node: &Node) -> &'a Schema {
         let choices = ["oneOf", "anyOf"].iter().find_map(|key| schema.get(*key)?.as_array());
         let fits = |choice: &&'a Schema| {
@@ -119,7 +136,8 @@ impl<'a> Walk<'a> {
                 }
             }
         };
-        choices.and_then(|all| all.iter().find(fits)).map_or(schema, |choice| resolved(choice, self.root))
+        let Some(choices) = choices else { return schema };
+        choices.iter().find(fits).map_or(&Schema::Null, |choice| resolved(choice, self.root))
     }
 
     fn push(&mut self, path: String, value: Schema, line: Option<usize>) {
@@ -140,6 +158,19 @@ fn scalar(value: &Value, is_secret: bool) -> Schema {
         Value::Map(_) => Schema::Object(serde_json::Map::new()),
         Value::Null => Schema::Null,
     }
+}
+
+/// Whether an argument of a program can be shown: it is no key, and does not look as if it held one.
+fn is_plain_argument(text: &str, before: &str) -> bool {
+    let is_flag_of_secret =
+        names_a_secret(before) || before.ends_with("key") || matches!(before, "-H" | "--header");
+    let has = |of: fn(&char) -> bool| text.chars().any(|c| of(&c));
+    let is_key = text.len() >= MAX_PLAIN_WORD
+        && has(char::is_ascii_digit)
+        && has(char::is_ascii_alphabetic)
+        && !text.starts_with(['@', '/', '.']);
+    let holds_value = ["${", "=", "://"].iter().any(|mark| text.contains(mark));
+    !is_flag_of_secret && !is_key && !holds_value && !names_a_secret(text)
 }
 
 fn is_variable(text: &str) -> bool {

@@ -12,6 +12,7 @@ mod projects;
 mod refused;
 mod rest;
 mod servers;
+mod show;
 mod watch;
 
 use std::fs;

@@ -82,6 +82,10 @@ impl<'a> Context<'a> {
         self.state.borrow_mut().findings.warnings.push(Problem::in_file(&self.file, message));
     }
 
+    pub(in crate::config) fn has_problems(&self) -> bool {
+        self.state.borrow().findings.problems.count() > 0
+    }
+
     /// How many problems there are, and how many values are left out.
     pub(super) fn progress(&self) -> (usize, usize) {
         let state = self.state.borrow();

@@ -2,11 +2,9 @@
 
 use super::entries::absolute_arguments;
 use super::{Resolver, within};
-use crate::config::document::quoted;
 use crate::config::schema::{Builtin, CatalogueEntry, CatalogueServer, McpServer, Project};
 use gantry_core::options::ServerId;
 use gantry_tools::options::BuiltinPolicy;
-use gantry_upstream::options::HealthKind;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -46,10 +44,6 @@ impl Resolver<'_> {
         if let Some(timeout) = self.one_timeout(project, &keys, startup) {
             options.startup_timeout = timeout.into();
         }
-        if options.health_check.kind != HealthKind::Jsonrpc {
-            let message = "has no effect; it is asked over the connection (jsonrpc)";
-            self.warn(project, &["tools", id, "healthCheck", "kind"], message);
-        }
         absolute_arguments(&mut options, &self.base.folder);
         let mut server = McpServer::new(options, tools, missing);
         self.server(project, keys, &mut server);
@@ -72,6 +66,10 @@ impl Resolver<'_> {
         ];
         if let Some(timeout) = self.one_timeout(name, &keys, given) {
             options.timeout = timeout.into();
+        }
+        if self.documents.has(name, &["tools", id, "timeouts", "startupMs"]) {
+            let message = "has no effect; these tools are always there";
+            self.warn(name, &["tools", id, "timeouts", "startupMs"], message);
         }
         if permissions.filesystem.as_ref().is_some_and(|it| !matches!(it, Value::Null | Value::Bool(true))) {
             self.problem(name, &["tools", id, "permissions", "filesystem"], FILESYSTEM);
@@ -136,9 +134,11 @@ impl Resolver<'_> {
     }
 
     fn check_own_id(&mut self, project: &str, id: &str, written: Option<&str>) {
-        if let Some(written) = written.filter(|written| *written != id) {
-            let message = format!("must be {id:?}, found {}", quoted(written));
-            self.problem(project, &["tools", id, "id"], &message);
+        if written.is_some_and(|written| written != id) {
+            let keys = ["tools", id, "id"];
+            // As it is written: what a variable holds is not shown.
+            let message = format!("must be {id:?}, found {}", self.documents.written(project, &keys));
+            self.problem(project, &keys, &message);
         }
     }
 }

@@ -8,16 +8,28 @@ use gantry_core::pattern::Pattern;
 use gantry_core::toolset::ToolSelector;
 use gantry_provider::options::{Secret, is_url};
 use gantry_rest::{NAMESPACE, SpecPlace, StreamMode, Streaming, provider_id};
-use gantry_upstream::options::{ServerOptions, TransportType};
+use gantry_upstream::options::{HealthKind, ServerOptions, TransportType};
 use std::collections::BTreeMap;
 use std::path::Path;
 
+/// The spellings of two keys of a server.
+const URL_KEYS: [&str; 4] = ["url", "endpoint", "serverUrl", "httpUrl"];
+const TYPE_KEYS: [&str; 3] = ["type", "transport", "transportType"];
+
 impl Resolver<'_> {
     pub(in crate::config) fn server(&mut self, project: &str, entry: [&str; 2], server: &mut McpServer) {
+        // Editors call the section so.
+        let entry = if self.documents.has(project, &entry) { entry } else { ["servers", entry[1]] };
         self.check_queues(project, &entry, &server.tools);
         let options = &mut server.options;
         if server.missing.is_empty() {
             self.check_transport(project, &entry, options);
+        } else {
+            self.check_known_transport(project, &entry, options);
+        }
+        if options.health_check.kind != HealthKind::Jsonrpc {
+            let message = "has no effect; it is asked over the connection (jsonrpc)";
+            self.warn(project, &[&entry[..], &["healthCheck", "kind"]].concat(), message);
         }
         // Only a process has a folder.
         options.cwd = (options.transport() == TransportType::Stdio)
@@ -28,17 +40,50 @@ impl Resolver<'_> {
     fn check_transport(&mut self, project: &str, entry: &[&str], options: &ServerOptions) {
         let transport = options.transport();
         if let Some((key, message)) = transport_problem(options) {
-            let spellings = ["url", "endpoint", "serverUrl", "httpUrl"].into_iter();
-            let mut spellings = spellings.filter(|_| key == "url");
-            let written = spellings.find(|key| self.documents.has(project, &[entry, &[*key]].concat()));
-            let key = written.unwrap_or(key);
-            let keys = if key.is_empty() { entry.to_vec() } else { [entry, &[key]].concat() };
-            return self.problem(project, &keys, &message);
+            return self.transport_problem(project, entry, key, &message);
         }
         for key in without_effect(transport, options) {
             let message = format!("has no effect with type {}", transport.as_str());
             self.warn(project, &[entry, &[key]].concat(), &message);
         }
+    }
+
+    /// The same for what does not need the variables that are not set.
+    fn check_known_transport(&mut self, project: &str, entry: &[&str], options: &ServerOptions) {
+        let is_said = |key: &&str| self.documents.has(project, &[entry, &[*key]].concat());
+        let is_type_known = options.transport.is_some() || !TYPE_KEYS.iter().any(&is_said);
+        let mut known = options.clone();
+        if known.command.is_none() && is_said(&"command") {
+            known.command = Some("unknown".to_owned());
+        }
+        // Something that is right in place of what is not known.
+        let address = match options.transport {
+            Some(TransportType::WebSocket) => "ws://unknown/",
+            Some(TransportType::Tcp) => "tcp://unknown:1",
+            Some(TransportType::Stdio | TransportType::Http | TransportType::Sse) | None => "http://unknown/",
+        };
+        if known.url.is_none() && URL_KEYS.iter().any(&is_said) {
+            known.url = Some(address.into());
+        }
+        if known.urls.is_empty() && is_said(&"urls") {
+            known.urls.push(address.into());
+        }
+        if known.address.is_none() && is_said(&"address") {
+            known.address = Some("unknown:1".into());
+        }
+        // Which addresses and keys are right depends on the type.
+        let problem = transport_problem(&known).filter(|(key, _)| is_type_known || key.is_empty());
+        if let Some((key, message)) = problem {
+            self.transport_problem(project, entry, key, &message);
+        }
+    }
+
+    fn transport_problem(&mut self, project: &str, entry: &[&str], key: &str, message: &str) {
+        let mut spellings = URL_KEYS.into_iter().filter(|_| key == "url");
+        let written = spellings.find(|key| self.documents.has(project, &[entry, &[*key]].concat()));
+        let key = written.unwrap_or(key);
+        let keys = if key.is_empty() { entry.to_vec() } else { [entry, &[key]].concat() };
+        self.problem(project, &keys, message);
     }
 
     pub(super) fn rest_tools(&mut self, project: &str, tools: &mut BTreeMap<RestToolName, RestTool>) {
@@ -210,8 +255,10 @@ fn takes(transport: TransportType, address: &str) -> bool {
 
 /// `host:port`, written with `tcp://` or without.
 fn is_host_and_port(text: &str) -> bool {
-    let bare = text.strip_prefix("tcp://").unwrap_or(text);
-    let bare = bare.strip_suffix('/').unwrap_or(bare);
+    let bare = match text.strip_prefix("tcp://") {
+        Some(bare) => bare.strip_suffix('/').unwrap_or(bare),
+        None => text,
+    };
     let Ok(authority) = bare.parse::<http::uri::Authority>() else { return false };
     let has_port = authority.port_u16().is_some_and(|port| port > 0);
     has_port && !authority.host().is_empty() && !bare.contains('@')
@@ -252,7 +299,7 @@ mod tests {
             (
                 TransportType::Tcp,
                 &["127.0.0.1:9000", "tcp://a:1", "tcp://[::1]:1/"],
-                &["a", "a:0", "a:70000", "tcp://a", ":1", "u@a:1", "tcp://a:1/x"],
+                &["a", "a:0", "a:1/", "a:70000", "tcp://a", ":1", "u@a:1", "tcp://a:1/x"],
             ),
         ] {
             good.iter().for_each(|text| assert!(takes(transport, text), "{transport:?} {text}"));

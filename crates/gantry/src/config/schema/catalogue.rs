@@ -106,7 +106,7 @@ pub struct Builtin {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub(in crate::config) struct Timeouts {
-    /// Another spelling of `startupTimeoutMs`.
+    /// Another spelling of `startupTimeoutMs`. Only for `kind: mcp`.
     pub(in crate::config) startup_ms: Millis<0, HOUR>,
     /// Another spelling of `requestTimeoutMs`.
     pub(in crate::config) request_ms: Millis<0, DAY>,

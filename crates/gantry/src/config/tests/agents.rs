@@ -52,6 +52,14 @@ fn a_group_says_what_is_used_and_an_empty_list_is_none() {
 }
 
 #[test]
+fn nothing_allowed_and_everything_allowed_is_all_of_use() {
+    for allowed in ["", ", allowed: []", ", allowed: ['*']", ", allowed: [x, '*']"] {
+        let selection = agent(&format!("{{ tools: {{ use: [x]{allowed} }} }}")).selection;
+        assert_eq!(selection.allowed, None, "{allowed}");
+    }
+}
+
+#[test]
 fn bad_agents_are_refused_at_their_line() {
     let text = "agents:\n  a:\n    tools:\n      use: github\n      allow: [x]\n      aliases: { 'a b': x, c: 'x*', d: 5 }\n      \
                 autoApprove: [1]\n  b: { tools: read_file }\n  c: { tools: { use: ['a!b c'] } }\n  d: { name: x }\n";

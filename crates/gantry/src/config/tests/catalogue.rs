@@ -251,6 +251,15 @@ fn a_bad_entry_is_refused_in_the_words_it_was_written_in() {
 }
 
 #[test]
+fn a_builtin_entry_is_not_started() {
+    let text =
+        "tools: { x: { kind: builtin, timeouts: { startupMs: 5 }, builtinPolicy: { name: fs_read } } }";
+    let loaded = Folder::with(&[("gantry.yaml", text)]).load();
+    expect!["gantry.yaml:1: tools.x.timeouts.startupMs has no effect; these tools are always there"]
+        .assert_eq(&loaded.warnings.join("\n"));
+}
+
+#[test]
 fn an_id_is_defined_once() {
     let folder = Folder::with(&[
         (
@@ -322,6 +331,7 @@ fn an_entry_may_have_a_file() {
     expect![[r#"
         tools/a!/tool.json: not read, because the name of its folder is not a name of 1 to 64 letters, digits, spaces and _ - . / @; rename it
         tools/search/tool.json:10: permissions has no effect; nothing is restricted by it; a server can do what the user can who runs Gantry
+        tools/search/tool.json:12: healthCheck.path has no effect; it is asked over the connection (jsonrpc)
         tools/search/tool.json:12: healthCheck.kind has no effect; it is asked over the connection (jsonrpc)"#]].assert_eq(&loaded.warnings.join("\n"));
 }
 

@@ -63,8 +63,8 @@ fn mistakes_are_named() {
             gantry.yaml:1: code.network must be true or false, found "yes please"
             gantry.yaml:1: code.memoryMb must be a whole number, found -1
             gantry.yaml:1: unknown key "memory" in code; did you mean "memoryMb"?
-            gantry.yaml:3: web.allow[0]: "a b" names no host; write example.com, *.example.com for all below it, or * for any, perhaps with :port
-            gantry.yaml:3: web.allow[1]: "ftp://x": ftp:// cannot be fetched, only http and https
+            gantry.yaml:3: web.allow[0] must be an address with a host, such as example.com, *.example.com for all below it, or * for any, perhaps with :port, found "https://a b"
+            gantry.yaml:3: web.allow[1] must be an address with http:// or https://, or without a scheme, found "ftp://x"
             gantry.yaml:4: web.allowPrivate[0] must be an IP address or a range of them, such as 127.0.0.1/32, found "localhost"
             gantry.yaml:5: web.search.api must be searxng or brave or tavily, found "google"
             gantry.yaml:6: "github.com" in git.credentials must be an https:// origin without path, such as https://github.com: secrets are sent over https only

@@ -78,6 +78,31 @@ fn limits_fall_back_to_those_of_the_file_key_by_key() {
     assert_eq!(own.output_retention.get(), Duration::from_millis(12));
     assert_eq!((own.max_concurrent_calls.get(), own.mcp_init_concurrency.get()), (11, 8));
     assert_eq!(own.tool_response_max_bytes.get(), 100_000);
+    for nothing in ["", "{}", "{ toolTimeout: 0 }", "{ toolTimeout: '${T:-0}' }"] {
+        let config = yaml(&format!(
+            "defaults: {{ toolTimeout: 5, traceMCP: true }}\nprojects:\n  same:\n    workspace: .\n    defaults: {nothing}\n"
+        ));
+        assert_eq!(config.projects["same"].limits, config.main().limits, "{nothing}");
+    }
+    let own = yaml(
+        "defaults: { toolTimeout: 5 }\nprojects: { o: { workspace: ., defaults: { toolTimeout: '${MS}' } } }",
+    );
+    assert_eq!(own.projects["o"].limits.tool_timeout.get(), Duration::from_millis(250));
+}
+
+#[test]
+fn a_zero_hides_no_mistake_and_a_mistake_at_the_top_is_named_once() {
+    refused(
+        "defaults: { toolTimeout: soon, maxDepth: -1 }\nprojects:\n  bare: { workspace: . }\n  own:\n    workspace: .\n    \
+         defaults: { toolTimout: 0, traceMCP: 0, contextBudgetTokens: 0, maxConcurrentCalls: 0 }\n",
+        expect![[r#"
+            gantry.yaml:1: defaults.toolTimeout must be a whole number of milliseconds, found "soon"
+            gantry.yaml:1: defaults.maxDepth must be a whole number, found -1
+            gantry.yaml:6: projects.own.defaults.maxConcurrentCalls counts for the whole process; set it under "defaults" at the top of the file
+            gantry.yaml:6: projects.own.defaults.traceMCP must be true or false, found 0
+            gantry.yaml:6: projects.own.defaults.contextBudgetTokens must be a whole number, at least 1, found 0
+            gantry.yaml:6: unknown key "toolTimout" in projects.own.defaults; did you mean "toolTimeout"?"#]],
+    );
 }
 
 #[test]
@@ -87,6 +112,7 @@ fn what_is_for_all_projects_is_not_set_in_one() {
          server: {}\n    queues: {}\n    store: {}\n    projects: {}\n    defaults: { maxConcurrentCalls: 1, mcpInitConcurrency: 1 }\n    \
          mcpServer: {}\n    agents: { x: { tols: [] } }\n    tools: { workspace: { queue: disk } }\n",
         expect![[r#"
+            gantry.yaml:2: "default" in projects is the file itself; choose another name
             gantry.yaml:3: "a b" in projects must be a name of 1 to 64 letters, digits, _ and -
             gantry.yaml:4: projects.none needs the key "workspace"
             gantry.yaml:7: projects.some.server is set once, at the top of the file; move it there

@@ -47,6 +47,17 @@ fn all_problems_come_together_in_the_order_of_lines() {
 }
 
 #[test]
+fn nothing_is_no_group_where_a_group_is_the_value() {
+    check(
+        "policies: [{ name: p, tools: ['*'], decide: ask, examples: { ask: [null, {}] } }]\n\
+         restTools: { a: { description: D, url: 'https://a/', parametersSchema: } }\n",
+        expect![[r#"
+            gantry.yaml:1: policies[0].examples.ask[0] must be a group of keys, found nothing
+            gantry.yaml:2: restTools.a.parametersSchema must be a group of keys, found nothing"#]],
+    );
+}
+
+#[test]
 fn keys_of_later_versions_are_refused_by_name() {
     check(
         "models: { a: { env: { T: '${UNSET}' } } }\nauth: {}\n\
@@ -291,5 +302,20 @@ fn json_and_toml_point_at_the_line_of_the_key() {
             gantry.toml:4: models is not available in this version of Gantry; remove it
             gantry.toml:6: queues.q needs the key "concurrent"
             gantry.toml:7: queues.q.maxWaiting must be a whole number, found "x""#]],
+    );
+}
+
+#[test]
+fn what_a_variable_holds_is_not_quoted() {
+    check(
+        "web: { allow: ['${SECRET}/?', 'x${SECRET}://a', 'a ${SECRET}'] }\n\
+         tools: { x: { kind: mcp, command: x, id: '${SECRET}' } }\n\
+         policies:\n  - { name: '${SECRET}', tools: ['*'], decide: ask }\n  - { name: '${SECRET}', tools: ['*'], decide: ask }\n",
+        expect![[r#"
+            gantry.yaml:1: web.allow[0] must be an address whose path has neither ? nor # nor an encoded dot or slash, and * only at its end, found "${SECRET}/?"
+            gantry.yaml:1: web.allow[1] must be an address with http:// or https://, or without a scheme, found "x${SECRET}://a"
+            gantry.yaml:1: web.allow[2] must be an address with a host, such as example.com, *.example.com for all below it, or * for any, perhaps with :port, found "a ${SECRET}"
+            gantry.yaml:2: tools.x.id must be "x", found "${SECRET}"
+            gantry.yaml:5: policies[1].name: "${SECRET}" is already used on line 4; names are unique"#]],
     );
 }

@@ -115,6 +115,21 @@ fn the_type_follows_from_what_an_entry_has() {
 }
 
 #[test]
+fn a_server_has_addresses_in_the_form_of_its_type() {
+    refused(
+        "mcpServers:\n  none: { urls: [] }\n  slash: { address: 'a:9000/' }\n  user: { url: 'https://u@a/@b' }\n",
+        expect![[r#"
+            gantry.yaml:2: mcpServers.none.urls needs at least one item; an empty list has no meaning here
+            gantry.yaml:3: mcpServers.slash.address must be a host and a port, such as tcp://127.0.0.1:9000
+            gantry.yaml:4: mcpServers.user.url must be an http:// or https:// address without user and password, such as https://mcp.example.com/mcp"#]],
+    );
+    for url in ["https://server.smithery.ai/@owner/name/mcp", "HTTPS://a/mcp"] {
+        assert_eq!(server(&format!("{{ url: '{url}' }}")).options.transport().as_str(), "http");
+    }
+    assert_eq!(server("{ url: 'WSS://a/' }").options.transport().as_str(), "websocket");
+}
+
+#[test]
 fn a_bad_entry_is_refused_at_its_line() {
     refused(
         "mcpServers:\n  none: {}\n  empty:\n  both: { command: x, url: 'http://a/' }\n  odd: { type: http, command: x }\n  \
@@ -209,6 +224,30 @@ fn an_unset_variable_switches_off_its_server_only() {
 }
 
 #[test]
+fn what_needs_no_variable_is_checked_although_one_is_not_set() {
+    refused(
+        "mcpServers:\n  both: { command: '${NONE}', url: 'http://a/' }\n  other: { command: x, url: '${NONE}' }\n  \
+         none: { headers: { A: '${NONE}' } }\n  bad: { url: 'localhost:hunter2', headers: { A: '${NONE}' } }\n  \
+         two: { url: '${NONE}', urls: ['${NONE}'] }\n  odd: { type: '${NONE}', command: x, url: 'a:1' }\n  \
+         fine: { type: '${NONE}', url: 'a:1' }\n  good: { urls: ['${NONE}', 'ws://a/'] }\n  ws: { type: ws, url: '${NONE}' }\n  \
+         tcp: { address: '${NONE}' }\n  serverUrl: { serverUrl: '${NONE}' }\n",
+        expect![[r#"
+            gantry.yaml:2: mcpServers.both has both a command and an address; keep one, or make it two servers
+            gantry.yaml:3: mcpServers.other has both a command and an address; keep one, or make it two servers
+            gantry.yaml:4: mcpServers.none needs "command", the program to start, or "url", where it listens
+            gantry.yaml:5: mcpServers.bad.url must be an http:// or https:// address without user and password, such as https://mcp.example.com/mcp
+            gantry.yaml:6: mcpServers.two has "url" and "urls"; keep one
+            gantry.yaml:7: mcpServers.odd has both a command and an address; keep one, or make it two servers"#]],
+    );
+    refused(
+        "servers: { none: { env: { A: '${NONE}' } }, url: { url: '${NONE}' } }",
+        expect![[
+            r#"gantry.yaml:1: servers.none needs "command", the program to start, or "url", where it listens"#
+        ]],
+    );
+}
+
+#[test]
 fn a_server_is_disabled_in_either_spelling() {
     for entry in
         ["enabled: false", "disabled: true", "enabled: true, disabled: true", "enabled: '${NO:-false}'"]
@@ -220,6 +259,16 @@ fn a_server_is_disabled_in_either_spelling() {
         );
     }
     assert_eq!(server("{ command: x, disabled: false }").off(), None);
+}
+
+#[test]
+fn how_other_programs_check_a_server_has_no_effect() {
+    let text = "mcpServers: { x: { command: x, healthCheck: { kind: http, path: '${UNSET}/health' } } }";
+    let (servers, warnings) = with_warnings(Format::Yaml, text);
+    assert_eq!(servers, ["x stdio None"]);
+    expect![[r#"
+        .mcp.json:1: mcpServers.x.healthCheck.path has no effect; it is asked over the connection (jsonrpc)
+        .mcp.json:1: mcpServers.x.healthCheck.kind has no effect; it is asked over the connection (jsonrpc)"#]].assert_eq(&warnings.join("\n"));
 }
 
 #[test]
