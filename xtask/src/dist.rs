@@ -10,8 +10,9 @@ use anyhow::{Context as _, Result};
 use crate::shell::{Program, target_dir};
 
 pub(crate) fn run(root: &Path) -> Result<()> {
-    Program::cargo(root).args(["build", "--release", "--locked", "-p", "gantry"]).run()?;
-    let (built, dist) = (target_dir(root).join("release").join("gantry"), target_dir(root).join("dist"));
+    Program::cargo(root).args(["build", "--profile", "dist", "--locked", "-p", "gantry"]).run()?;
+    let built = target_dir(root).join("dist").join("gantry");
+    let dist = target_dir(root).join("package");
     fs::create_dir_all(&dist).with_context(|| format!("making {}", dist.display()))?;
     let objcopy = |args: &[&str]| Program::new("objcopy", &dist).args(args).run();
     let built = built.to_string_lossy();
