@@ -90,9 +90,19 @@ fn arguments_of_an_approval_keep_every_digit() {
 fn a_key_shows_its_secret_once() {
     let key = r#""id":"key_00000000000000000000000000000004","name":"ann","role":"approver","projects":null,"agent":null,"tools":["db__*"],"state":"active","createdAt":"2026-11-19T15:00:00Z","expiresAt":null,"revokedAt":null"#;
     check::<List<Key>>(&format!(r#"{{"items":[{{{key}}}],"next":null}}"#));
-    check::<MadeKey>(&format!(r#"{{{key},"key":"gk_x"}}"#));
+    let made = format!(r#"{{{key},"key":"gk_x"}}"#);
+    check::<MadeKey>(&made);
+    let made: MadeKey = serde_json::from_str(&made).unwrap();
+    assert!(!format!("{made:?}").contains("gk_x"), "nor in logs");
     check::<Revoked>(r#"{"id":"key_x","name":"ann","revoked":true,"held":false}"#);
     check::<Revoked>(r#"{"id":"grant_x","revoked":true,"held":true}"#);
+}
+
+#[test]
+fn the_secrets_of_a_server_to_add_are_not_in_logs() {
+    let new: NewServer =
+        serde_json::from_str(r#"{"id":"x","command":"c","env":{"TOKEN":"hunter2"}}"#).unwrap();
+    assert!(!format!("{new:?}").contains("hunter2"), "{new:?}");
 }
 
 #[test]
