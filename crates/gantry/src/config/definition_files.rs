@@ -60,14 +60,13 @@ const FRONT_MATTER_KEYS: [&str; 4] = ["name", "description", "tools", "model"];
 const AGENT: KeyPath<'static> = KeyPath::Root("this agent");
 const TOOL: KeyPath<'static> = KeyPath::Root("this tool");
 
-/// Adds what the files of a project define to it, and returns the files that are links: what they lead to configures
-/// Gantry too.
+/// Adds what the files of a project define to it, and returns the files that were read.
 pub(super) fn read_all(
     project: &mut Project,
     resolver: &mut Resolver<'_>,
     variables: &Variables<'_>,
 ) -> Vec<PathBuf> {
-    let mut links = Vec::new();
+    let mut read = Vec::new();
     // What an agent's tools are called can depend on which provider has them, so these come first.
     for dir in [&TOOLS, &AGENTS] {
         let mut findings = Findings::default();
@@ -79,12 +78,10 @@ pub(super) fn read_all(
             if let (true, Some((name, defined, document))) = (resolver.accept(findings), defined) {
                 add(project, &file, name, defined, document, resolver);
             }
-            if file.path.is_symlink() {
-                links.push(file.path);
-            }
+            read.push(file.path);
         }
     }
-    links
+    read
 }
 
 enum Defined {

@@ -1,7 +1,7 @@
 //! Loads a configuration: finds the file, reads it and the files beside it, and makes projects of them.
 
 use super::de::{self, Context, Findings};
-use super::definition_files;
+use super::definition_files::{self, TOOLS};
 use super::document::{Document, Entry, Format, Node, Value};
 use super::documents::Documents;
 use super::dotenv::{self, Env, Variables};
@@ -35,10 +35,22 @@ pub struct Loaded {
     /// Folders below which any `agents/*.md`, `agents/*/agent.json` and `tools/*/tool.json` configures Gantry likewise.
     /// They need not exist.
     pub definition_roots: Vec<PathBuf>,
+    /// The files that were read to make this.
+    pub sources: Sources,
     /// What the user should know although it stops nothing.
     pub warnings: Vec<String>,
     /// The files themselves, to say where a key stands.
     pub(super) documents: Documents,
+}
+
+/// The files that a configuration was read from, absolute, as they are spelled: each exists, or did when it was read. A link
+/// counts with what it leads to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Sources {
+    /// Those that may hold secrets: the configuration, its `.env`, the lock files, and the definitions of tools.
+    pub secret: Vec<PathBuf>,
+    /// The definitions of agents, and OpenAPI documents.
+    pub open: Vec<PathBuf>,
 }
 
 impl Loaded {
@@ -132,13 +144,13 @@ fn read(source: &Source, folder: &Path, found: Option<&Found>, env: &Env) -> Res
         None => parse_all("", Format::Yaml, Path::new(""), &base, &Variables::new(env))?,
     };
     warnings.extend(parsed.warnings);
-    let Parsed { config, links, documents, mut problems, .. } = parsed;
+    let Parsed { config, definitions, documents, mut problems, .. } = parsed;
     let workspaces = config.all().filter_map(|(name, project)| workspace_problem(name, project, &documents));
     workspaces.for_each(|problem| problems.push(problem));
     let mut config_files = find::config_files(file.as_deref(), folder);
     // A process that can write them can accept a tool that has changed.
     config_files.extend(config.all().map(|(_, project)| project.places.lock.clone()));
-    config_files.extend(links);
+    config_files.extend(definitions.iter().filter(|file| file.is_symlink()).cloned());
     // A process that can write them can have credentials sent elsewhere.
     let apis = config.all().flat_map(|(_, project)| project.apis.values());
     config_files.extend(apis.flat_map(|api| api.documents.paths().cloned()));
@@ -147,9 +159,29 @@ fn read(source: &Source, folder: &Path, found: Option<&Found>, env: &Env) -> Res
     definition_roots.extend(config.all().map(|(_, project)| project.places.folder.clone()));
     definition_roots.sort();
     definition_roots.dedup();
+    let sources = sources(&config, file.as_deref(), definitions);
     let Base { folder, data } = base;
-    let loaded = Loaded { config, file, folder, data, config_files, definition_roots, warnings, documents };
+    let loaded =
+        Loaded { config, file, folder, data, config_files, definition_roots, sources, warnings, documents };
     Ok((loaded, problems))
+}
+
+fn sources(config: &Config, file: Option<&Path>, definitions: Vec<PathBuf>) -> Sources {
+    let dotenv = file.map(|file| file.with_file_name(DOTENV));
+    let locks = config.all().map(|(_, project)| project.places.lock.clone());
+    let secret = file.map(Path::to_owned).into_iter().chain(dotenv).chain(locks);
+    let apis = config.all().flat_map(|(_, project)| project.apis.values());
+    let open = apis.flat_map(|api| api.documents.paths().cloned());
+    let (mut secret, mut open): (Vec<_>, Vec<_>) =
+        (secret.filter(|path| path.is_file()).collect(), open.filter(|path| path.is_file()).collect());
+    let (tools, agents) = definitions.into_iter().partition::<Vec<_>, _>(|path| path.ends_with(TOOLS.file));
+    secret.extend(tools);
+    open.extend(agents);
+    for list in [&mut secret, &mut open] {
+        list.sort();
+        list.dedup();
+    }
+    Sources { secret, open }
 }
 
 fn workspace_problem(name: &str, project: &Project, documents: &Documents) -> Option<Problem> {
@@ -168,8 +200,8 @@ fn workspace_problem(name: &str, project: &Project, documents: &Documents) -> Op
 pub(super) struct Parsed {
     pub(super) config: Config,
     pub(super) warnings: Vec<String>,
-    /// The files beside it that are links.
-    links: Vec<PathBuf>,
+    /// The files beside it that define agents and tools.
+    definitions: Vec<PathBuf>,
     documents: Documents,
     problems: Error,
 }
@@ -204,10 +236,10 @@ fn parse_all(
     // Without a configuration, nothing says that the files in these folders are Gantry's.
     resolver.is_lenient = name.as_os_str().is_empty();
     let read = |project: &mut Project| definition_files::read_all(project, &mut resolver, variables);
-    let links = projects.into_iter().flat_map(read).collect();
+    let definitions = projects.into_iter().flat_map(read).collect();
     let config = resolver.config(config);
     let Findings { problems, warnings } = resolver.findings;
-    Ok(Parsed { config, warnings: lines(&warnings), links, documents: resolver.documents, problems })
+    Ok(Parsed { config, warnings: lines(&warnings), definitions, documents: resolver.documents, problems })
 }
 
 /// Reads the file itself. Fails when nothing can be made of it; other problems are in the resolver.
