@@ -6,8 +6,10 @@
 //! long as the tool's definition stays the same and no other rule asks.
 
 mod approvers;
+mod scope;
 
 pub use approvers::Approvers;
+pub use scope::{Remember, Scope, answers, narrower, widest};
 
 use crate::ResolvedCall;
 use crate::digest::Digest;
@@ -23,6 +25,8 @@ pub(crate) struct AskReason {
     pub(crate) reason: String,
     /// Who may answer, by name; an empty list means every approver.
     pub(crate) approvers: Vec<Arc<str>>,
+    /// How far a yes to it may reach.
+    pub(crate) remember: Scope,
 }
 
 /// A call that may run once a person approves it.
@@ -44,6 +48,17 @@ impl Question {
 
     pub fn rules(&self) -> impl Iterator<Item = &Arc<str>> {
         self.asks.iter().map(|ask| &ask.rule)
+    }
+
+    /// How far a yes may reach, by the rules that ask.
+    pub fn remember(&self) -> Remember {
+        let mut remember = Remember::new();
+        for ask in &self.asks {
+            let scope = remember.entry(Arc::clone(&ask.rule)).or_insert(ask.remember);
+            // Two policies may have one name.
+            *scope = ask.remember.min(*scope);
+        }
+        remember
     }
 
     /// The lists of approvers; an approver must be in each of them.
@@ -132,6 +147,7 @@ pub struct Grant {
     pub fingerprint: Digest,
     /// The rules whose questions it answers.
     pub rules: Vec<Arc<str>>,
+    pub scope: Scope,
     pub by: Arc<str>,
 }
 
@@ -139,9 +155,11 @@ pub struct Grant {
 /// this tool of this server.
 ///
 /// # Errors
-/// The tool's definition is another one now, or a rule asks that the grant does not name: this is the question again.
+/// The tool's definition is another one now, or a rule asks that the grant does not name, or that does not
+/// allow a yes to reach so far (any more): this is the question again.
 pub fn redeem_grant(question: Question, grant: &Grant) -> Result<Permit, Box<Question>> {
-    let answers = question.rules().all(|rule| grant.rules.contains(rule));
+    let is_answered = |ask: &AskReason| grant.rules.contains(&ask.rule) && grant.scope <= ask.remember;
+    let answers = question.asks.iter().all(is_answered);
     if !answers || grant.fingerprint != question.call().tool().fingerprint {
         return Err(Box::new(question));
     }

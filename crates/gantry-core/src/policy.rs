@@ -18,7 +18,7 @@ pub use evaluate::Unknown;
 pub use replay::{RecordedCall, ReplayOutcome, replay};
 pub use rule::{CheckedExample, Decide, Examples, RuleError, RuleSpec};
 
-use crate::approval::{AskReason, Question};
+use crate::approval::{AskReason, Question, Scope};
 use crate::call::ResolvedCall;
 use crate::digest::Digest;
 use crate::error::{ErrorCode, Refusal, ToolError};
@@ -101,7 +101,9 @@ pub struct Evaluated {
     call: ResolvedCall,
     asks: Vec<AskReason>,
     revision: Digest,
-    /// Who may answer a question of the tool's own rule.
+    /// The rule by which the tool itself asks, and how far a yes to it may reach.
+    own: (&'static str, Scope),
+    /// Who may answer that rule.
     approvers: Vec<Arc<str>>,
 }
 
@@ -127,10 +129,11 @@ pub fn judge(policies: &Policies, caller: &Caller, call: ResolvedCall) -> Result
     schema.ensure_compiled().map_err(|error| quarantined(&tool, &unusable(error)))?;
     schema.check(&arguments).map_err(|violations| invalid(&tool, &violations))?;
     findings.extend(applying(policies.evaluate_approvals(&facts), &tool)?);
-    let approvers = policies.approval_rules.approvers(&tool).to_vec();
-    let asks = findings.into_iter().map(|by| ask_reason(by, &approvers)).collect();
+    let rules = &policies.approval_rules;
+    let (own, approvers) = (rules.own_rule(&tool), rules.approvers(&tool).to_vec());
+    let asks = findings.into_iter().map(|by| ask_reason(by, &approvers, rules.remember)).collect();
     let revision = policies.revision(&tool);
-    Ok(Evaluated { call, asks, revision, approvers })
+    Ok(Evaluated { call, asks, revision, own, approvers })
 }
 
 /// The rules that apply; one that cannot be evaluated refuses the call.
@@ -159,18 +162,18 @@ fn not_evaluated(by: &By<'_>, tool: &Tool, message: &str) -> Refusal {
     }
 }
 
-fn ask_reason(by: By<'_>, approvers: &[Arc<str>]) -> AskReason {
+fn ask_reason(by: By<'_>, approvers: &[Arc<str>], remember: Scope) -> AskReason {
     let rule = by.title().into();
-    let (reason, approvers) = match by {
+    let (reason, approvers, remember) = match by {
         By::Policy(rule) => {
             let default = || format!("policy {} asks for it", rule.name);
             // A policy that names no approvers takes those of the tool.
             let approvers = if rule.approvers.is_empty() { approvers } else { &rule.approvers };
-            (rule.reason.clone().unwrap_or_else(default), approvers)
+            (rule.reason.clone().unwrap_or_else(default), approvers, rule.remember)
         }
-        By::Approvals(_, reason) => (reason, approvers),
+        By::Approvals(_, reason) => (reason, approvers, remember),
     };
-    AskReason { rule, reason, approvers: approvers.to_vec() }
+    AskReason { rule, reason, approvers: approvers.to_vec(), remember }
 }
 
 fn quarantined(tool: &Tool, reason: &str) -> Refusal {
@@ -211,9 +214,9 @@ impl Evaluated {
     /// Adds what the tool's own rule came to, and makes the verdict.
     #[must_use]
     pub fn into_verdict(self, caller: &Caller, own: Preflight) -> Verdict {
-        let Self { call, mut asks, revision, approvers } = self;
+        let Self { call, mut asks, revision, own: (rule, remember), approvers } = self;
         if let Some(reason) = own.ask {
-            asks.push(AskReason { reason, rule: OWN_RULE.into(), approvers });
+            asks.push(AskReason { reason, rule: rule.into(), approvers, remember });
         }
         let bound = BoundCall::new(caller, call, own.precondition, revision);
         if asks.is_empty() {

@@ -13,25 +13,12 @@ pub(crate) const ALL_STATEMENTS: [&[crate::sql::Statement]; 2] =
 
 use crate::ledger::{CallHead, IdempotencyKey};
 use crate::sql::record;
+use gantry_core::approval::{Remember, Scope};
 use gantry_core::digest::Digest;
 use gantry_core::id::{ApprovalId, CallId, GrantId, ProcessId, SessionId};
 use gantry_core::{Priority, Role, State};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-
-/// For how long an approval holds.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Scope {
-    /// For this call.
-    #[default]
-    Once,
-    /// For calls of this tool until the session ends.
-    Session,
-    /// For calls of this tool until it is revoked or the tool changes.
-    Always,
-}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -242,6 +229,9 @@ pub struct ApprovalDetails {
     pub policy: Digest,
     pub reason: Arc<str>,
     pub rules: Vec<Arc<str>>,
+    /// How far a yes may reach, by these rules.
+    #[serde(default)]
+    pub remember: Remember,
     /// Who may decide: a member of every list.
     pub approvers: Vec<Vec<Arc<str>>>,
     pub estimated_cost: u64,

@@ -8,6 +8,7 @@ use crate::sql::{
     statements, values,
 };
 use crate::{Page, Store, page_size};
+use gantry_core::approval::Scope;
 use gantry_core::digest::Digest;
 use gantry_core::id::{ApprovalId, GrantId, SessionId};
 use std::sync::Arc;
@@ -104,6 +105,12 @@ pub struct GrantRow {
 }
 
 record!(GrantRow: id, key, name, fingerprint, policy, rules, session, by, approval, created_us, until_us, revoked);
+
+impl GrantRow {
+    pub fn scope(&self) -> Scope {
+        if self.session.is_some() { Scope::Session } else { Scope::Always }
+    }
+}
 
 /// When, and by whom.
 impl Record for Option<(i64, Arc<str>)> {

@@ -27,10 +27,11 @@ mod writer;
 
 pub use approvals::{
     ApprovalDetails, ApprovalFilter, ApprovalRow, DecisionRow, HoldLimits, HoldOutcome, NewApproval, Omitted,
-    Ready, RefusedDecision, Scope, Transition, Unsent, Verdict, WebhookSent,
+    Ready, RefusedDecision, Transition, Unsent, Verdict, WebhookSent,
 };
 pub use error::Error;
 pub use gantry_core::State;
+pub use gantry_core::approval::Scope;
 pub use grants::{GrantFilter, GrantKey, GrantRow};
 pub use keys::{KeyRow, KeyStatus};
 pub use ledger::{

@@ -3,8 +3,10 @@
 //! It asks a person, names the approvers, waives the own rules of tools, and delays calls. It never lets a call pass that
 //! a policy denies or asks about.
 
+use super::OWN_RULE;
 use super::condition::Condition;
 use super::rule::RuleError;
+use crate::approval::Scope;
 use crate::digest::Digest;
 use crate::option_texts;
 use crate::options::{
@@ -78,8 +80,13 @@ pub struct ApprovalRules {
     pub requires_approval: Vec<Pattern>,
     /// Calls of tools with these effects wait for an approver, by what their server says of them (`destructiveHint`,
     /// `readOnlyHint`). Gantry's own tools have rules of their own. `[]` is off.
-    #[serde(rename = "requiresApprovalEffects", default = "ApprovalRules::usual_effects")]
-    pub effects: Vec<Effect>,
+    #[serde(
+        rename = "requiresApprovalEffects",
+        default = "AskingEffects::usual",
+        deserialize_with = "read_as::<Vec<Effect>, _, _>"
+    )]
+    #[schemars(with = "Vec<Effect>", extend("default" = ["destructive"]))]
+    pub effects: AskingEffects,
     /// When calls of single tools wait for an approver: `always`; `never`, also where the tool or its effect asks for one;
     /// or a condition in CEL over `args`, `tool`, `agent`, `principal`, `project` and `role`. Names count before globs, and
     /// otherwise the first entry that matches the tool. `never` lifts no policy and nothing that `requiresApprovalTools` or
@@ -117,6 +124,30 @@ pub struct ApprovalRules {
     #[serde(rename = "requiresApprovalCost", deserialize_with = "read_as::<Cost, _, _>")]
     #[schemars(with = "Cost")]
     pub approval_cost: u64,
+    /// How far a yes may reach where one of the keys above asks: for the call (`once`), or also for all later calls of the
+    /// tool by its caller, until the `session` ends or `always`. The tool's own rule, and the effects that ask where
+    /// `requiresApprovalEffects` is not written, allow `always`. If several rules ask, the narrowest scope counts.
+    pub remember: Scope,
+}
+
+/// The effects with which tools of servers ask.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct AskingEffects {
+    pub list: Vec<Effect>,
+    /// Whether the operator wrote them. Otherwise a tool asks by its own word, that it may destroy something.
+    pub is_written: bool,
+}
+
+impl AskingEffects {
+    fn usual() -> Self {
+        Self { list: vec![Effect::Destructive], is_written: false }
+    }
+}
+
+impl From<Vec<Effect>> for AskingEffects {
+    fn from(list: Vec<Effect>) -> Self {
+        Self { list, is_written: true }
+    }
 }
 
 /// `all`, `none`, or a list of tools.
@@ -187,11 +218,7 @@ impl From<CostDelays> for Vec<(u64, Duration)> {
 impl ApprovalRules {
     /// What a configuration means that says nothing about approvals: calls of tools that may destroy something wait.
     pub fn unconfigured() -> Self {
-        Self { effects: Self::usual_effects(), ..Self::default() }
-    }
-
-    fn usual_effects() -> Vec<Effect> {
-        vec![Effect::Destructive]
+        Self { effects: AskingEffects::usual(), ..Self::default() }
     }
 
     /// Whether the tool is listed in `requiresApprovalTools`.
@@ -231,9 +258,16 @@ impl ApprovalRules {
 
     /// Why a tool of a server asks because of its effect, if it does. A tool that has a rule of its own goes by that.
     pub fn effect_ask(&self, tool: &Tool) -> Option<String> {
-        let has_no_rule = tool.kind != ToolKind::Builtin && tool.spec.approval_rule == ApprovalRule::Never;
-        (has_no_rule && self.effects.contains(&tool.effect))
+        (goes_by_effect(tool) && self.effects.list.contains(&tool.effect))
             .then(|| format!("{} is marked as {}", tool.name, tool.effect.as_str()))
+    }
+
+    /// The name of the rule by which the tool itself asks, and how far a yes to it may reach.
+    pub(super) fn own_rule(&self, tool: &Tool) -> (&'static str, Scope) {
+        if goes_by_effect(tool) && self.effects.is_written {
+            return ("requiresApprovalEffects", self.remember);
+        }
+        (OWN_RULE, Scope::Always)
     }
 
     pub fn waives_tool_rule(&self, tool: &Tool) -> bool {
@@ -260,6 +294,11 @@ impl ApprovalRules {
         let costs = self.costs.iter().map(|(pattern, _)| ("estimatedCosts", pattern));
         listed.chain(rules).chain(approvers).chain(delays).chain(costs)
     }
+}
+
+/// Whether it is a tool of a server, which has no rule of its own.
+fn goes_by_effect(tool: &Tool) -> bool {
+    tool.kind != ToolKind::Builtin && tool.spec.approval_rule == ApprovalRule::Never
 }
 
 fn first<'a, T>(entries: &'a [(Pattern, T)], tool: &Tool) -> Option<&'a T> {

@@ -3,8 +3,8 @@
 //! The ledger does not have everything that a call was judged by: long arguments are cut, secrets are masked, and the files
 //! have changed since. Where one of these decides, the outcome is unknown.
 
+use super::Policies;
 use super::evaluate::{Applies, Arguments, By, Facts, Finding, Unknown};
-use super::{OWN_RULE, Policies};
 use crate::digest::Digest;
 use crate::principal::Caller;
 use crate::tool::{Annotations, ApprovalRule, Effect, Origin, Settings, Tool, ToolSpec};
@@ -69,7 +69,8 @@ impl RecordedCall {
             ApprovalRule::Never => rules.effect_ask(&self.tool).map(|_| Applies::Yes)?,
             ApprovalRule::Depends => Applies::Unknown(Unknown::Files),
         };
-        Some(Finding { by: By::Approvals(OWN_RULE, String::new()), applies })
+        let (name, _) = rules.own_rule(&self.tool);
+        Some(Finding { by: By::Approvals(name, String::new()), applies })
     }
 }
 

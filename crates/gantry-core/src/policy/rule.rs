@@ -1,6 +1,7 @@
 //! A policy: as it is written, as it is compiled, and checked against its own examples.
 
 use super::condition::Condition;
+use crate::approval::Scope;
 use crate::digest::Digest;
 use crate::options::{Approver, Name, NotEmpty, OneOrMore, read_as, read_some};
 use crate::pattern::{self, Pattern};
@@ -51,6 +52,10 @@ pub struct RuleSpec {
     #[serde(default, deserialize_with = "read_as::<OneOrMore<Approver>, _, _>")]
     #[schemars(with = "OneOrMore<Approver>")]
     pub approvers: Vec<String>,
+    /// For a rule that asks: how far a yes may reach. `once` is for the call; `session` and `always` are also for all later
+    /// calls of the tool by its caller, whatever their arguments.
+    #[serde(default)]
+    pub remember: Scope,
     /// Examples of arguments, with the result that the rule must have. Gantry checks them whenever it loads the
     /// configuration.
     #[serde(default)]
@@ -93,10 +98,8 @@ pub enum RuleError {
          examples.{decides}"
     )]
     MisplacedExample { others: &'static str, decides: &'static str },
-    #[error(
-        "approvers is for rules that decide ask, and this one decides deny; remove it, or write decide: ask"
-    )]
-    MisplacedApprovers,
+    #[error("{key} is for rules that decide ask, and this one decides deny; remove it, or write decide: ask")]
+    Misplaced { key: &'static str },
 }
 
 impl RuleError {
@@ -106,7 +109,7 @@ impl RuleError {
             Self::Condition { .. } => Some("when".to_owned()),
             Self::Example { key, .. } => Some(key.clone()),
             Self::MisplacedExample { others, .. } => Some(format!("examples.{others}[0]")),
-            Self::MisplacedApprovers => Some("approvers[0]".to_owned()),
+            Self::Misplaced { key } => Some((*key).to_owned()),
             Self::Pattern(_) | Self::NoTools => None,
         }
     }
@@ -153,8 +156,9 @@ impl RuleSpec {
             let (others, decides) = (others.as_str(), self.decide.as_str());
             return Some(RuleError::MisplacedExample { others, decides });
         }
-        let has_approvers_in_vain = self.decide == Decide::Deny && !self.approvers.is_empty();
-        has_approvers_in_vain.then_some(RuleError::MisplacedApprovers)
+        let keys = [("approvers", !self.approvers.is_empty()), ("remember", self.remember != Scope::Once)];
+        let (key, _) = keys.into_iter().find(|(_, is_written)| *is_written && self.decide == Decide::Deny)?;
+        Some(RuleError::Misplaced { key })
     }
 
     /// The digest of what the policy does. Examples do nothing.
@@ -176,6 +180,7 @@ pub(super) struct Rule {
     pub(super) decide: Decide,
     pub(super) reason: Option<String>,
     pub(super) approvers: Vec<Arc<str>>,
+    pub(super) remember: Scope,
     pub(super) digest: Digest,
 }
 
@@ -200,6 +205,7 @@ impl Rule {
             decide: spec.decide,
             reason: spec.reason.clone(),
             approvers: spec.approvers.iter().map(|name| name.as_str().into()).collect(),
+            remember: spec.remember,
             digest: spec.digest(),
         })
     }

@@ -203,8 +203,11 @@ fn rules_are_checked_at_load() {
     assert!(check(unjudgeable).to_string().contains("cannot be judged"));
     let asks = RuleSpec { decide: Decide::Ask, ..good.clone() };
     assert_eq!(check(asks).key().as_deref(), Some("examples.deny[0]"));
-    let approvers = RuleSpec { approvers: vec!["ann".into()], ..good };
-    assert_eq!(check(approvers), RuleError::MisplacedApprovers);
+    let approvers = RuleSpec { approvers: vec!["ann".into()], ..good.clone() };
+    assert_eq!(check(approvers), RuleError::Misplaced { key: "approvers" });
+    let remember = |remember| RuleSpec { remember, ..good.clone() };
+    assert_eq!(check(remember(Scope::Session)), RuleError::Misplaced { key: "remember" });
+    assert!(Policies::compile(&[remember(Scope::Once)], ApprovalRules::default()).is_ok());
 }
 
 fn examples(denied: Option<&str>, pass: Option<Value>) -> Examples {

@@ -112,7 +112,7 @@ impl Services {
     ) -> Result<ApprovalRow, DecisionError> {
         let row = self.decidable(id, by, input.approved).await?;
         let scope = if input.approved { input.scope } else { Scope::Once };
-        grants::check_scope(&row, scope)?;
+        grants::check_scope(&row.details, scope)?;
         let now = clock::steady_us();
         let decision = DecisionRow {
             verdict: if input.approved { Verdict::Approved } else { Verdict::Denied },

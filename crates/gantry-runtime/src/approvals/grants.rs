@@ -2,9 +2,10 @@
 
 use super::decide::DecisionError;
 use crate::clock;
+use gantry_core::approval::{narrower, widest};
 use gantry_core::digest::Digest;
 use gantry_core::error::{ErrorCode, ToolError};
-use gantry_store::{ApprovalRow, DecisionRow, GrantKey, GrantRow, Scope};
+use gantry_store::{ApprovalDetails, ApprovalRow, DecisionRow, GrantKey, GrantRow, Scope};
 use std::sync::Arc;
 
 /// What a grant holds under: the rules about the tool, and the server that has it. If one changes, the grant is void. What a
@@ -16,12 +17,30 @@ pub(crate) fn grant_scope_digest(revision: Digest, source: Option<&Arc<str>>) ->
     }
 }
 
-/// Refuses a yes for a session that says nothing about how long it holds.
-pub(super) fn check_scope(row: &ApprovalRow, scope: Scope) -> Result<(), DecisionError> {
-    if scope != Scope::Session || row.details.own_session {
+/// The scopes that a yes may have, the narrowest first: those that every rule that asks allows. A shared session has no end,
+/// so a yes for it would say nothing about how long it holds.
+pub(crate) fn scopes(asked: &ApprovalDetails) -> Vec<Scope> {
+    let widest = widest(&asked.rules, &asked.remember);
+    let is_allowed = |scope: &Scope| *scope <= widest && (*scope != Scope::Session || asked.own_session);
+    Scope::ALL.iter().copied().filter(is_allowed).collect()
+}
+
+/// Refuses a yes that reaches further than it may.
+pub(super) fn check_scope(asked: &ApprovalDetails, scope: Scope) -> Result<(), DecisionError> {
+    let allowed = scopes(asked);
+    if allowed.contains(&scope) {
         return Ok(());
     }
-    let message = "this caller has no session of its own; decide `once`, or `always`";
+    let narrower = narrower(&asked.rules, &asked.remember, scope);
+    let why = if asked.rules.is_empty() {
+        "no rule asks about this call, so there is nothing to remember".to_owned()
+    } else if narrower.is_empty() {
+        "this caller has no session of its own".to_owned()
+    } else {
+        format!("a yes to this call may not be `{scope}`: {narrower} (`remember` in the configuration)")
+    };
+    let allowed: Vec<String> = allowed.iter().map(|scope| format!("`{scope}`")).collect();
+    let message = format!("{why}; decide {}", allowed.join(", or "));
     Err(DecisionError::Invalid(ToolError::new(ErrorCode::InvalidArguments, message)))
 }
 

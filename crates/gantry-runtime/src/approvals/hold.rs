@@ -2,7 +2,7 @@
 
 use crate::clock;
 use crate::pipeline::CallScope;
-use gantry_core::approval::Question;
+use gantry_core::approval::{Question, Remember};
 use gantry_core::digest::Digest;
 use gantry_core::error::{ErrorCode, PendingApproval, Refusal};
 use gantry_core::id::{ApprovalId, ProcessId};
@@ -46,6 +46,7 @@ pub(crate) fn pending(scope: &CallScope<'_>, question: &Question, head: &CallHea
     let again = if before.is_some() { " (asked again: what was approved has changed)" } else { "" };
     details.reason = format!("{}{sends}{again}", question.reason()).into();
     details.rules = question.rules().cloned().collect();
+    details.remember = question.remember();
     details.approvers = question.approvers().map(<[_]>::to_vec).collect();
     details.auto_reject = approvals.auto_reject;
     details.source = source(call.tool(), question.precondition());
@@ -103,6 +104,7 @@ fn details(scope: &CallScope<'_>, tool: &Tool) -> ApprovalDetails {
         policy: Digest::from_bytes([0; 32]),
         reason: "".into(),
         rules: Vec::new(),
+        remember: Remember::new(),
         approvers: Vec::new(),
         estimated_cost: rules.cost(tool),
         delay_ms: u64::try_from(rules.delay(tool).as_millis()).unwrap_or(u64::MAX),

@@ -1,8 +1,10 @@
 //! The question about a held call for the person behind a client: how it is put, and what the answer means.
 
 use super::decide::DecisionInput;
+use super::grants;
 use crate::context::PipelineContext;
 use crate::options::{ApprovalOptions, Delivery};
+use gantry_core::approval::answers;
 use gantry_core::invisible::escape_invisible;
 use gantry_core::raw;
 use gantry_core::truncate::truncate;
@@ -56,8 +58,7 @@ pub(super) fn question(
     method: DeliveryMethod,
     page: Option<&str>,
 ) -> Option<ClientRequest> {
-    let scopes: &[&str] =
-        if row.details.own_session { &["once", "session", "always"] } else { &["once", "always"] };
+    let scopes = grants::scopes(&row.details);
     let params = match method {
         DeliveryMethod::Hold => return None,
         DeliveryMethod::Url => json!({
@@ -101,8 +102,11 @@ fn message(row: &ApprovalRow) -> String {
         String::new()
     };
     format!(
-        "{who} wants to run {}.\n\nReason for asking: {}\nArguments: {shown}{cut}\n\n({})",
-        row.name, row.details.reason, row.id
+        "{who} wants to run {}.\n\nReason for asking: {}\nArguments: {shown}{cut}\n\nA yes for more than this call {}.\n\n({})",
+        row.name,
+        row.details.reason,
+        answers(&row.details.rules, &row.details.remember),
+        row.id
     )
 }
 
@@ -121,10 +125,8 @@ pub(super) fn decision_of(answer: &ClientResponse) -> Option<DecisionInput> {
         _ => return None,
     };
     let scope = match text("scope").as_deref() {
-        None | Some("once" | "") => Scope::Once,
-        Some("session") => Scope::Session,
-        Some("always") => Scope::Always,
-        Some(_) => return None,
+        None | Some("") => Scope::Once,
+        Some(word) => Scope::parse(word)?,
     };
     Some(DecisionInput { approved, modified_args: None, reason: text("reason").map(Into::into), scope })
 }

@@ -2,6 +2,7 @@
 
 use super::RunningGuard;
 use super::decide::{Decider, DecisionError, DecisionInput};
+use super::grants;
 use crate::context::PipelineContext;
 use crate::pipeline;
 use crate::projects::{Context, Projects};
@@ -12,7 +13,7 @@ use gantry_core::digest::Digest;
 use gantry_core::error::{ErrorCode, Refusal, ToolError};
 use gantry_core::id::ApprovalId;
 use gantry_core::{CallRequest, Caller, State, Verdict as CallVerdict};
-use gantry_store::{ApprovalRow, Verdict};
+use gantry_store::{ApprovalDetails, ApprovalRow, Scope, Verdict};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -42,13 +43,14 @@ impl Projects {
         input: DecisionInput,
     ) -> Result<ApprovalRow, DecisionError> {
         let modified_args = input.modified_args.filter(|_| input.approved);
-        let edited = match &modified_args {
-            None => None,
-            Some(arguments) => {
-                let row = self.services().decidable(id, by, true).await?;
-                Some(self.binding_of(&row, arguments, by).await?)
-            }
-        };
+        let mut edited = None;
+        if modified_args.is_some() || (input.approved && input.scope != Scope::Once) {
+            let row = self.services().decidable(id, by, true).await?;
+            let invalid = |refusal: Refusal| DecisionError::Invalid(refusal.error().clone());
+            let (runtime, cx, _revived) = self.place_of(&row).await.map_err(invalid)?;
+            let binding = judge_again(&runtime, &cx, (&row, &modified_args), by, input.scope).await?;
+            edited = modified_args.is_some().then_some(binding);
+        }
         let input = DecisionInput { modified_args, ..input };
         let row = self.services().decide(id, by, input, edited).await?;
         // The process that holds the call runs it, with the client that waits there; if that is gone, this one does.
@@ -56,26 +58,6 @@ impl Projects {
             self.resume_now(row.id);
         }
         Ok(row)
-    }
-
-    /// What a decision about the call with other arguments is bound to. It is another question, which may be for others
-    /// to answer.
-    async fn binding_of(
-        self: &Arc<Self>,
-        row: &ApprovalRow,
-        arguments: &Arc<str>,
-        by: &Decider,
-    ) -> Result<Digest, DecisionError> {
-        let invalid = |refusal: Refusal| DecisionError::Invalid(refusal.error().clone());
-        let (runtime, cx, _revived) = self.place_of(row).await.map_err(invalid)?;
-        let request = request(row, Some(Arc::clone(arguments)));
-        match pipeline::verdict(&runtime, &cx, &request).await {
-            CallVerdict::Allow(permit) => Ok(permit.binding()),
-            CallVerdict::Ask(question) => {
-                by.is_listed_approver(question.approvers()).map(|()| question.binding())
-            }
-            CallVerdict::Deny(refusal) => Err(invalid(refusal)),
-        }
     }
 
     /// Runs a held call, or ends it if it may not run any more. What cannot be done now is tried again later.
@@ -161,6 +143,27 @@ impl Projects {
         (cx.id, cx.turn, cx.parent) = (row.call, row.details.turn, row.parent);
         let revived = Revived(is_new.then(|| (Arc::clone(&runtime), session)));
         Ok((runtime, cx, revived))
+    }
+}
+
+/// What a yes to a held call is bound to under the rules of now, perhaps with other arguments: that is another question,
+/// which may be for others to answer, and whose rules may let a yes reach less far.
+pub(super) async fn judge_again(
+    runtime: &Runtime,
+    cx: &PipelineContext,
+    (row, modified): (&ApprovalRow, &Option<Arc<str>>),
+    by: &Decider,
+    scope: Scope,
+) -> Result<Digest, DecisionError> {
+    match pipeline::verdict(runtime, cx, &request(row, modified.clone())).await {
+        CallVerdict::Allow(permit) => Ok(permit.binding()),
+        CallVerdict::Ask(question) => {
+            by.is_listed_approver(question.approvers())?;
+            let (rules, remember) = (question.rules().cloned().collect(), question.remember());
+            grants::check_scope(&ApprovalDetails { rules, remember, ..row.details.clone() }, scope)?;
+            Ok(question.binding())
+        }
+        CallVerdict::Deny(refusal) => Err(DecisionError::Invalid(refusal.error().clone())),
     }
 }
 

@@ -5,6 +5,7 @@ use super::Waiter;
 use super::decide::Decider;
 use super::hold::describe_held;
 use super::question::{DeliveryMethod, decision_of, delivery_method, question};
+use super::resume::judge_again;
 use crate::context::PipelineContext;
 use crate::options::{ApprovalOptions, Delivery};
 use crate::pipeline::sleep_until_opt;
@@ -12,7 +13,7 @@ use crate::reply::Reply;
 use crate::runtime::Runtime;
 use gantry_core::State;
 use gantry_provider::client::{ClientRequest, ServerNotification};
-use gantry_store::ApprovalRow;
+use gantry_store::{ApprovalRow, Scope};
 use serde_json::json;
 use std::pin::pin;
 use std::sync::Arc;
@@ -193,7 +194,13 @@ impl Runtime {
         let (Some(input), Some(person)) = (answer.and_then(decision_of), &cx.decider) else { return };
         let by = Decider { via: "elicitation".into(), ..(**person).clone() };
         let approved = input.approved;
-        if let Err(error) = self.services.decide(row.id, &by, input, None).await {
+        let decided = async {
+            if approved && input.scope != Scope::Once {
+                judge_again(self, cx, (row, &None), &by, input.scope).await?;
+            }
+            self.services.decide(row.id, &by, input, None).await
+        };
+        if let Err(error) = decided.await {
             self.services.record_decision_error(row.id, &by, approved, &error).await;
         }
     }

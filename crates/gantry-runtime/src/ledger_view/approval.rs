@@ -1,6 +1,8 @@
 //! An approval as the API and the webhook show it. Arguments stay as they were written, to the last digit.
 
+use crate::approvals::grants;
 use crate::clock::Timestamp;
+use gantry_core::approval::Remember;
 use gantry_core::digest::Digest;
 use gantry_core::id::{ApprovalId, CallId, GrantId, SessionId};
 use gantry_core::{Effect, EntryPoint, State};
@@ -39,6 +41,10 @@ pub struct Approval {
     pub rule: Option<Arc<str>>,
     /// The rules that ask.
     pub rules: Vec<Arc<str>>,
+    /// The widest scope of a yes that each of these rules allows.
+    pub remember: Remember,
+    /// The scopes that a yes may have: those that every rule allows; `session` only for a caller with a session of its own.
+    pub scopes: Vec<Scope>,
     /// Who may decide: one person of every list. No list means every approver.
     pub approvers: Vec<Vec<Arc<str>>>,
     /// What the tool may change.
@@ -60,7 +66,7 @@ pub struct Approval {
     pub estimated_cost: u64,
     /// How long it waits after it was approved.
     pub delay_ms: u64,
-    /// Whether an approval may be for the session: its caller has one of its own.
+    /// Whether the caller has a session of its own.
     pub session_grant: bool,
     /// Who decided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -153,6 +159,8 @@ impl Approval {
             },
             rule: asked.rules.first().cloned(),
             rules: asked.rules.clone(),
+            remember: asked.remember.clone(),
+            scopes: grants::scopes(asked),
             approvers: asked.approvers.clone(),
             effect: Arc::clone(&asked.effect),
             provider: Arc::clone(&asked.provider),

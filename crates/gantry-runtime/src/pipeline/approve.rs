@@ -65,7 +65,8 @@ async fn granted(scope: &CallScope<'_>, mut question: Question) -> Result<Result
     let (what, session, now) = ((tool.fingerprint, held_under), scope.cx.session.id(), clock::latest_us());
     let found = scope.rt.store.grants_for(key, what, session, now).await;
     for row in found.map_err(|error| not_looked_up(BEFORE, &error))? {
-        let grant = Grant { id: row.id, fingerprint: row.fingerprint, rules: row.rules, by: row.by };
+        let scope = row.scope();
+        let grant = Grant { id: row.id, fingerprint: row.fingerprint, rules: row.rules, scope, by: row.by };
         match redeem_grant(question, &grant) {
             Ok(permit) => return Ok(Ok(permit)),
             Err(same) => question = *same,

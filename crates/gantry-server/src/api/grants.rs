@@ -9,7 +9,7 @@ use crate::model::{Grant, GrantQuery, List, Revoked, Timestamp};
 use axum::Json;
 use gantry_core::Role;
 use gantry_core::id::GrantId;
-use gantry_runtime::ledger::{GrantFilter, GrantRow, Scope};
+use gantry_runtime::ledger::{GrantFilter, GrantRow};
 use std::sync::Arc;
 
 pub(super) async fn list(sender: Sender, Query(query): Query<GrantQuery>) -> Answer<List<Grant>> {
@@ -77,7 +77,7 @@ impl From<&GrantRow> for Grant {
             original: Arc::clone(&key.tool),
             fingerprint: row.fingerprint,
             rules: row.rules.clone(),
-            scope: if row.session.is_some() { Scope::Session } else { Scope::Always },
+            scope: row.scope(),
             session: row.session,
             granted_by: Arc::clone(&row.by),
             approval_id: row.approval,

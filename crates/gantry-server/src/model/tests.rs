@@ -77,7 +77,7 @@ fn a_run_is_a_tree() {
 fn arguments_of_an_approval_keep_every_digit() {
     let digest = digest();
     let approval = format!(
-        r#"{{"id":"{APPROVAL}","callId":"{CALL}","state":"APPROVED_READY","tool":"t","arguments":{{"n": 1.50, "big": 12345678901234567890123}},"argumentsBytes":41,"reason":"r","stepId":"{CALL}","agentPath":["a"],"caller":{{"principal":"local","agent":null,"project":"default","door":"mcp","session":"{RUN}"}},"rule":"x","rules":["x"],"approvers":[["ann"]],"effect":"write","provider":"p","fingerprint":"{digest}","createdAt":"2026-11-19T15:00:00Z","expiresAt":null,"scheduledFor":null,"attempts":0,"estimatedCost":0,"delayMs":0,"sessionGrant":false,"decidedBy":"ann","decidedVia":"cli","decidedAt":"2026-11-19T15:00:00Z","decision":{{"approved":true,"reason":null,"scope":"once","modifiedArgs":{{"n": 1e2}},"modifiedArgsBytes":10}}}}"#
+        r#"{{"id":"{APPROVAL}","callId":"{CALL}","state":"APPROVED_READY","tool":"t","arguments":{{"n": 1.50, "big": 12345678901234567890123}},"argumentsBytes":41,"reason":"r","stepId":"{CALL}","agentPath":["a"],"caller":{{"principal":"local","agent":null,"project":"default","door":"mcp","session":"{RUN}"}},"rule":"x","rules":["x"],"remember":{{"x":"session"}},"scopes":["once"],"approvers":[["ann"]],"effect":"write","provider":"p","fingerprint":"{digest}","createdAt":"2026-11-19T15:00:00Z","expiresAt":null,"scheduledFor":null,"attempts":0,"estimatedCost":0,"delayMs":0,"sessionGrant":false,"decidedBy":"ann","decidedVia":"cli","decidedAt":"2026-11-19T15:00:00Z","decision":{{"approved":true,"reason":null,"scope":"once","modifiedArgs":{{"n": 1e2}},"modifiedArgsBytes":10}}}}"#
     );
     check::<Approval>(&approval);
     check::<List<Approval>>(&format!(r#"{{"items":[{approval}],"next":null}}"#));

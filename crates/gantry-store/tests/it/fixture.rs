@@ -181,6 +181,7 @@ fn details() -> ApprovalDetails {
         policy: Digest::of(b"policy"),
         reason: "it writes".into(),
         rules: vec!["writes".into()],
+        remember: [("writes".into(), Scope::Session)].into(),
         approvers: vec![vec!["ann".into()]],
         estimated_cost: 3,
         delay_ms: 0,

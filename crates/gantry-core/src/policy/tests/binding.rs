@@ -19,10 +19,21 @@ struct Facts {
     rule: &'static str,
 }
 
+/// How far a yes may reach is no part of a binding.
+const REMEMBER: Scope = Scope::Session;
+
 impl Facts {
     fn question(&self) -> Question {
-        let rule =
-            RuleSpec { reason: Some(self.rule.into()), tools: vec!["*".into()], ..rule("true", Decide::Ask) };
+        self.question_that_remembers(REMEMBER)
+    }
+
+    fn question_that_remembers(&self, remember: Scope) -> Question {
+        let rule = RuleSpec {
+            reason: Some(self.rule.into()),
+            tools: vec!["*".into()],
+            remember,
+            ..rule("true", Decide::Ask)
+        };
         let policies = Policies::compile(&[rule], ApprovalRules::default()).unwrap();
         let (agent, above) =
             self.path.split_last().map_or((None, &[][..]), |(last, above)| (Some(*last), above));
@@ -153,6 +164,7 @@ fn apr_10_a_grant_answers_for_the_tool_as_it_was_and_the_rules_that_it_names() {
         id: GrantId::generate(),
         fingerprint: base().tool().fingerprint,
         rules: rules.iter().map(|rule| Arc::from(*rule)).collect(),
+        scope: Scope::Session,
         by: "ann".into(),
     };
     let given = grant(&["policy r", "toolRules"]);
@@ -166,4 +178,10 @@ fn apr_10_a_grant_answers_for_the_tool_as_it_was_and_the_rules_that_it_names() {
     assert_eq!(back.binding(), changed.question().binding(), "the question comes back as it was");
     assert!(redeem_grant(base().question(), &grant(&["requiresApprovalTools"])).is_err());
     assert!(redeem_grant(base().question(), &grant(&[])).is_err());
+    // As far as the rule allows it now, whatever it allowed when the grant was given.
+    let remembers = |remember| base().question_that_remembers(remember);
+    assert!(redeem_grant(remembers(Scope::Always), &given).is_ok());
+    assert!(redeem_grant(remembers(Scope::Once), &given).is_err());
+    assert!(redeem_grant(base().question(), &Grant { scope: Scope::Always, ..given.clone() }).is_err());
+    assert_eq!(remembers(Scope::Once).binding(), remembers(Scope::Always).binding());
 }

@@ -57,7 +57,7 @@ fn apr_1_a_listed_tool_asks_by_any_of_its_names() {
 
 #[test]
 fn apr_2_an_effect_asks_for_tools_of_servers_that_have_no_rule_of_their_own() {
-    let gates = ApprovalRules { effects: vec![Effect::Destructive], ..ApprovalRules::default() };
+    let gates = ApprovalRules { effects: vec![Effect::Destructive].into(), ..ApprovalRules::default() };
     let says = |kind, effect, approval_rule| gates.effect_ask(&tool(kind, effect, approval_rule));
     assert_eq!(
         says(ToolKind::Mcp, Effect::Destructive, ApprovalRule::Never).unwrap(),
@@ -113,7 +113,7 @@ fn the_first_entry_that_names_a_tool_counts() {
 fn never_lifts_what_the_tool_says_and_nothing_else() {
     let gates = ApprovalRules {
         requires_approval: vec![Pattern::everything()],
-        effects: vec![Effect::Destructive],
+        effects: vec![Effect::Destructive].into(),
         ..tool_rules(&[("db__*", "never")])
     };
     assert!(gates.waives_tool_rule(&destructive()));
@@ -135,6 +135,53 @@ fn apr_1_every_question_says_who_may_answer_it() {
     let expected =
         ["requiresApprovalTools", "toolRules"].map(|rule| (rule.to_owned(), vec!["ann".to_owned()]));
     assert_eq!(asks(gates, "{}").unwrap(), expected);
+}
+
+#[test]
+fn apr_10_a_rule_of_the_operator_allows_a_yes_to_one_call_and_a_tools_own_rule_any() {
+    let policies = |remember| {
+        [
+            RuleSpec { name: "one".into(), remember, ..rule("true", Decide::Ask) },
+            RuleSpec { name: "two".into(), ..rule("true", Decide::Ask) },
+            // Nothing keeps two policies from having one name.
+            RuleSpec { name: "two".into(), remember, ..rule("true", Decide::Ask) },
+        ]
+    };
+    let gates = |remember| ApprovalRules {
+        requires_approval: vec![Pattern::everything()],
+        costs: vec![(pattern("*"), 5)],
+        approval_cost: 5,
+        remember,
+        ..tool_rules(&[("*", "always")])
+    };
+    let remember = |gates, remember, tool| {
+        let policies = Policies::compile(&policies(remember), gates).unwrap();
+        let request = CallRequest { arguments: Some("{}".into()), ..CallRequest::default() };
+        let judged = judge(&policies, &caller("p"), ResolvedCall::of(tool, &request).unwrap()).unwrap();
+        let own = Preflight { ask: Some("it may".into()), precondition: None };
+        let Verdict::Ask(question) = judged.into_verdict(&caller("p"), own) else { panic!("not asked") };
+        let text =
+            question.remember().iter().map(|(rule, scope)| format!("{rule} {scope}")).collect::<Vec<_>>();
+        text.join(", ")
+    };
+    let builtin = || tool(ToolKind::Builtin, Effect::Destructive, ApprovalRule::Always);
+    assert_eq!(
+        remember(gates(Scope::Once), Scope::Once, builtin()),
+        "policy one once, policy two once, requiresApprovalCost once, requiresApprovalTools once, \
+         the tool's own rule always, toolRules once"
+    );
+    assert_eq!(
+        remember(gates(Scope::Session), Scope::Always, builtin()),
+        "policy one always, policy two once, requiresApprovalCost session, requiresApprovalTools session, \
+         the tool's own rule always, toolRules session"
+    );
+    // What an effect asks for is the tool's own word, unless the operator has written which effects ask.
+    let usual = ApprovalRules { remember: Scope::Session, ..ApprovalRules::unconfigured() };
+    let written = ApprovalRules { effects: vec![Effect::Destructive].into(), ..usual.clone() };
+    let policies = "policy one once, policy two once, ";
+    assert_eq!(remember(usual, Scope::Once, destructive()), format!("{policies}the tool's own rule always"));
+    let session = format!("{policies}requiresApprovalEffects session");
+    assert_eq!(remember(written, Scope::Once, destructive()), session);
 }
 
 #[test]
@@ -191,7 +238,7 @@ fn apr_5_the_revision_is_of_everything_that_is_said_about_the_tool() {
         approval_cost: 5,
         ..ApprovalRules::default()
     };
-    let effects = || ApprovalRules { effects: vec![Effect::Destructive], ..ApprovalRules::default() };
+    let effects = || ApprovalRules { effects: vec![Effect::Destructive].into(), ..ApprovalRules::default() };
     let approvers = |list: &[&str]| ApprovalRules {
         approvers: vec![(pattern("*"), names(list))],
         ..ApprovalRules::default()
@@ -232,7 +279,7 @@ fn the_revision_is_of_nothing_that_is_said_about_other_tools() {
     let mail = || pattern("mail__send");
     let gates = ApprovalRules {
         requires_approval: vec![mail()],
-        effects: vec![Effect::Read],
+        effects: vec![Effect::Read].into(),
         approvers: vec![(mail(), names(&["ann"]))],
         tool_delays: vec![(pattern("*"), Duration::from_secs(1))],
         costs: vec![(mail(), 7), (pattern("*"), 1)],
@@ -263,7 +310,7 @@ fn notes_say_what_the_gates_do_with_a_tool() {
     };
     let gates = ApprovalRules {
         requires_approval: vec![Pattern::everything()],
-        effects: vec![Effect::Destructive],
+        effects: vec![Effect::Destructive].into(),
         approvers: vec![(pattern("*"), names(&["ann", "ben"]))],
         default_delay: Duration::from_secs(2),
         costs: vec![(pattern("*"), 5)],
@@ -281,7 +328,7 @@ fn notes_say_what_the_gates_do_with_a_tool() {
             "approvals delays it by 2000 ms",
         ]
     );
-    let lifted = ApprovalRules { effects: vec![Effect::Destructive], ..tool_rules(&[("*", "never")]) };
+    let lifted = ApprovalRules { effects: vec![Effect::Destructive].into(), ..tool_rules(&[("*", "never")]) };
     assert_eq!(about(lifted), ["toolRules keeps its own rule from asking"]);
     assert!(about(ApprovalRules::default()).is_empty());
 }

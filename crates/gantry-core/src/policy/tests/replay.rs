@@ -91,10 +91,12 @@ fn apr_11_own_rules_count_as_far_as_they_are_known() {
         ReplayOutcome::Unknown(Unknown::Files)
     );
     assert_eq!(says(ApprovalRules::default(), &own(ApprovalRule::Never)), ReplayOutcome::Runs);
-    let effects = || ApprovalRules { effects: vec![Effect::Destructive], ..ApprovalRules::default() };
-    assert_eq!(says(effects(), &own(ApprovalRule::Never)), held(&["the tool's own rule"]));
+    let effects = || ApprovalRules { effects: vec![Effect::Destructive].into(), ..ApprovalRules::default() };
+    assert_eq!(says(effects(), &own(ApprovalRule::Never)), held(&["requiresApprovalEffects"]));
+    let unwritten = ApprovalRules::unconfigured();
+    assert_eq!(says(unwritten, &own(ApprovalRule::Never)), held(&["the tool's own rule"]));
     for rule in [ApprovalRule::Always, ApprovalRule::Depends, ApprovalRule::Never] {
-        let lifted = ApprovalRules { effects: vec![Effect::Destructive], ..tool_rule("never") };
+        let lifted = ApprovalRules { effects: vec![Effect::Destructive].into(), ..tool_rule("never") };
         assert_eq!(says(lifted, &own(rule)), ReplayOutcome::Runs);
         let approved = RecordedCall { auto_approved: true, ..own(rule) };
         assert_eq!(says(effects(), &approved), ReplayOutcome::Runs);
@@ -132,7 +134,7 @@ proptest! {
         }).collect();
         let gates = ApprovalRules {
             requires_approval: if listed { vec![Pattern::everything()] } else { vec![] },
-            effects: if effects { vec![Effect::Destructive] } else { vec![] },
+            effects: if effects { vec![Effect::Destructive] } else { vec![] }.into(),
             ..if gate.is_empty() { ApprovalRules::default() } else { tool_rule(gate) }
         };
         let policies = Policies::compile(&rules, gates).unwrap();

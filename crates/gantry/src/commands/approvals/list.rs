@@ -7,7 +7,7 @@ use crate::config::MAIN_PROJECT;
 use crate::exit::Outcome;
 use crate::term::{self, Column};
 use gantry_core::State;
-use gantry_core::approval::Approvers;
+use gantry_core::approval::{Approvers, answers};
 use gantry_server::model::{Approval, Grant, List, Revoked, Timestamp};
 use http::Method;
 
@@ -122,6 +122,7 @@ fn details(approval: &Approval) -> Vec<(&'static str, String)> {
         ("session", caller.session.to_string()),
         ("call", approval.call_id.to_string()),
         ("rules", approval.rules.join(", ")),
+        ("a grant", answers(&approval.rules, &approval.remember)),
         ("may decide", approvers),
         ("requested", format::utc(approval.created_at)),
         ("expires", due(approval.expires_at)),

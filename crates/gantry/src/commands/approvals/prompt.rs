@@ -7,7 +7,7 @@ use crate::client::ApiClient;
 use crate::commands::arguments;
 use crate::term;
 use gantry_core::State;
-use gantry_core::approval::Approvers;
+use gantry_core::approval::{Approvers, answers};
 use gantry_server::model::{Approval, Decision, Scope};
 use http::StatusCode;
 use serde_json::value::RawValue;
@@ -82,8 +82,8 @@ async fn prompt(
     let mut edited: Option<Box<RawValue>> = None;
     let mut is_cut = show(approval, None, false);
     loop {
-        // A caller without a session of its own cannot have a grant for it.
-        let without = [(!approval.session_grant).then_some("s"), (!is_cut).then_some("f")];
+        let unless = |scope, letter| (!approval.scopes.contains(&scope)).then_some(letter);
+        let without = [unless(Scope::Session, "s"), unless(Scope::Always, "w"), (!is_cut).then_some("f")];
         let (letters, labels): (Vec<_>, Vec<_>) = choices(&without, skip).into_iter().unzip();
         input.flush()?;
         term::prompt(&format!("{}?", labels.join(", ")));
@@ -198,7 +198,7 @@ fn shortened(arguments: &str) -> String {
     term::truncate_lines(arguments, SHOWN_LINES, SHOWN_CHARACTERS)
 }
 
-fn details(approval: &Approval) -> [(&'static str, String); 6] {
+fn details(approval: &Approval) -> [(&'static str, String); 7] {
     let approvers = match format::approvers(&approval.approvers) {
         Approvers::Any => ("approver", String::new()),
         approvers @ Approvers::OneOf(_) => ("approver", approvers.to_string()),
@@ -210,6 +210,7 @@ fn details(approval: &Approval) -> [(&'static str, String); 6] {
         ("caller", format!("{} by {}", approval.caller.principal, approval.caller.door)),
         ("effect", approval.effect.to_string()),
         approvers,
+        ("a grant", answers(&approval.rules, &approval.remember)),
         ("request", format!("{}, {}", approval.id, format::due(approval))),
     ]
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use expect_test::{Expect, expect};
 use gantry_core::options::ByPattern;
+use gantry_core::approval::Scope;
 use gantry_core::policy::ApprovalRules;
 use gantry_core::tool::Effect;
 use gantry_runtime::options::{ApprovalOptions, Delivery};
@@ -36,7 +37,8 @@ const MS: fn(u64) -> Duration = Duration::from_millis;
 fn apr_1_a_file_that_says_nothing_asks_about_what_cannot_be_got_back() {
     let found = yaml("").main().clone();
     assert_eq!(found.approvals.rules, ApprovalRules::unconfigured());
-    assert_eq!(found.approvals.rules.effects, [Effect::Destructive]);
+    assert_eq!(found.approvals.rules.effects.list, [Effect::Destructive]);
+    assert!(!found.approvals.rules.effects.is_written);
     assert_eq!(found.approvals.options, ApprovalOptions::default());
     assert_eq!(yaml("approvals:\n").main(), &found);
     assert_eq!(approvals(""), (found.approvals.rules, found.approvals.options));
@@ -45,7 +47,7 @@ fn apr_1_a_file_that_says_nothing_asks_about_what_cannot_be_got_back() {
 #[test]
 fn apr_1_every_key_is_read() {
     let found = approvals(
-        "requiresApprovalEffects: [write, read], requiresApprovalCost: 7, toolRules: { a: always, 'b*': \"args.n > 1\" }, \
+        "requiresApprovalEffects: [write, read], requiresApprovalCost: 7, remember: session, toolRules: { a: always, 'b*': \"args.n > 1\" }, \
          approvers: { a: [ann, person], '*': ['Ben B.'] }, approvalTimeoutMs: 5000, autoRejectOnTimeout: false, \
          defaultDelayMs: 1, toolSpecificDelays: { a: 2, b: 0 }, effectDelays: { read: 0, destructive: 3 }, \
          estimatedCosts: { a: 4, b: 0 }, costDelays: [{ from: 1, delayMs: 5 }, { from: 9, delayMs: 0 }], \
@@ -53,7 +55,8 @@ fn apr_1_every_key_is_read() {
          webhook: { url: 'https://h.example/x?y=1', secret: '0123456789abcdef', allowPrivate: [127.0.0.1, '10.0.0.0/8', '::1'] }",
     );
     let (rules, options) = found;
-    assert_eq!(rules.effects, [Effect::Write, Effect::Read]);
+    assert_eq!(rules.effects.list, [Effect::Write, Effect::Read]);
+    assert_eq!((rules.effects.is_written, rules.remember), (true, Scope::Session));
     assert_eq!(rules.approval_cost, 7);
     assert_eq!(names(&rules.tools), ["a", "b*"]);
     assert_eq!(rules.approvers[0].1, ["ann".into(), "person".into()]);
@@ -91,7 +94,7 @@ fn zero_is_the_default_of_limits_and_no_delay() {
     );
     assert_eq!(options, ApprovalOptions::default());
     assert_eq!((rules.default_delay, rules.approval_cost), (Duration::ZERO, 0));
-    assert!(rules.effects.is_empty(), "an empty list switches it off");
+    assert!(rules.effects.list.is_empty(), "an empty list switches it off");
 }
 
 #[test]
@@ -111,7 +114,7 @@ fn variables_reach_every_value() {
          approvers: { a: ['${N:-ann}'] }, webhook: { url: 'http://h/', secret: '${S:-0123456789abcdef}' }",
     );
     assert_eq!((options.timeout(), options.auto_reject), (MS(4000), false));
-    assert_eq!((options.delivery, rules.effects.as_slice()), (Delivery::Form, [Effect::Write].as_slice()));
+    assert_eq!((options.delivery, rules.effects.list.as_slice()), (Delivery::Form, [Effect::Write].as_slice()));
     assert_eq!((rules.tool_delays[0].1, &rules.approvers[0].1), (MS(250), &vec!["ann".into()]));
     assert!(matches!(rules.tools[0].1, gantry_core::policy::ToolRule::Never));
     assert_eq!(options.webhook.unwrap().secret.expose(), "0123456789abcdef");
@@ -155,7 +158,7 @@ fn wrong_values_are_refused_with_key_and_line() {
     );
     refused(
         "approvals:\n  requiresApprovalEffects: [read, delete, 5]\n  approvalTimeoutMs: 2592000001\n  costDelays: 5\n  \
-         toolRules: [a]\n  webhook:\n",
+         toolRules: [a]\n  webhook:\n  remember: forever\n",
         expect![[r#"
             gantry.yaml:2: approvals.requiresApprovalEffects[1] must be read or write or destructive, found "delete"
             gantry.yaml:2: approvals.requiresApprovalEffects[2] must be text, found 5
@@ -163,7 +166,8 @@ fn wrong_values_are_refused_with_key_and_line() {
             gantry.yaml:4: approvals.costDelays must be a list, such as [a, b], or [] for none, found a number
             gantry.yaml:5: approvals.toolRules must be a group of keys, found a list
             gantry.yaml:6: approvals.webhook needs the key "url"
-            gantry.yaml:6: approvals.webhook needs the key "secret""#]],
+            gantry.yaml:6: approvals.webhook needs the key "secret"
+            gantry.yaml:7: approvals.remember must be once or session or always, found "forever""#]],
     );
 }
 
