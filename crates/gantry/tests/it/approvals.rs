@@ -10,6 +10,7 @@ mod keys;
 mod mcp;
 mod page;
 mod race;
+mod remember;
 mod rules;
 mod together;
 mod webhook;

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use expect_test::{Expect, expect};
-use gantry_core::options::ByPattern;
 use gantry_core::approval::Scope;
+use gantry_core::options::ByPattern;
 use gantry_core::policy::ApprovalRules;
 use gantry_core::tool::Effect;
 use gantry_runtime::options::{ApprovalOptions, Delivery};
@@ -114,7 +114,10 @@ fn variables_reach_every_value() {
          approvers: { a: ['${N:-ann}'] }, webhook: { url: 'http://h/', secret: '${S:-0123456789abcdef}' }",
     );
     assert_eq!((options.timeout(), options.auto_reject), (MS(4000), false));
-    assert_eq!((options.delivery, rules.effects.list.as_slice()), (Delivery::Form, [Effect::Write].as_slice()));
+    assert_eq!(
+        (options.delivery, rules.effects.list.as_slice()),
+        (Delivery::Form, [Effect::Write].as_slice())
+    );
     assert_eq!((rules.tool_delays[0].1, &rules.approvers[0].1), (MS(250), &vec!["ann".into()]));
     assert!(matches!(rules.tools[0].1, gantry_core::policy::ToolRule::Never));
     assert_eq!(options.webhook.unwrap().secret.expose(), "0123456789abcdef");

@@ -16,6 +16,12 @@ pub(super) fn home(tools: &str) -> TestDir {
     TestDir::with_test_tools().config(&format!("approvals: {{ requiresApprovalTools: [{tools}] }}\n"))
 }
 
+/// The same, with a yes that may reach any further.
+pub(super) fn remembering_home(tools: &str) -> TestDir {
+    let rules = format!("requiresApprovalTools: [{tools}], remember: always");
+    TestDir::with_test_tools().config(&format!("approvals: {{ {rules} }}\n"))
+}
+
 /// Makes a call without a key that is held; the ids of the call and of the approval.
 #[track_caller]
 pub(super) fn held(server: &Server, tool: &str, arguments: &Value) -> (String, String) {

@@ -4,7 +4,7 @@ mod ended;
 mod lasting;
 mod places;
 
-use super::api::{code, count, counted, decide, delete, get, held, home, ids, over, post};
+use super::api::{code, count, counted, decide, delete, get, held, home, ids, over, post, remembering_home};
 use gantry_egress::LocalServer;
 use gantry_testkit::{Server, TestDir};
 use serde_json::{Value, json};
@@ -147,7 +147,7 @@ fn apr_6_a_key_is_taken_by_its_scheme_however_that_is_written() {
 
 #[test]
 fn apr_7_what_was_granted_to_a_key_or_by_it_ends_with_it() {
-    let home = home("test__count");
+    let home = remembering_home("test__count");
     let server = home.serve();
     let granted = |who: &LocalServer, by: &LocalServer, text: &str| {
         let body = json!({ "tool": "test__count", "arguments": count(text) });

@@ -2,7 +2,7 @@
 
 mod browser;
 
-use super::api::{code, count, counted, decide, get, held, home, ids, over, post};
+use super::api::{code, count, counted, decide, get, held, home, ids, over, post, remembering_home};
 use super::keys::text;
 use browser::Browser;
 use gantry_testkit::TestDir;
@@ -248,17 +248,41 @@ approvals: { requiresApprovalTools: [test__count], approvers: { test__count: [be
 
 #[test]
 fn apr_6_a_standing_yes_is_given_on_the_page() {
-    let home = home("test__count");
+    let home = remembering_home("test__count");
     let server = home.serve();
     let (call, approval) = held(&server, "test__count", &count("a"));
     let mut browser = Browser::new(&server);
     browser.enter(&format!("/approvals/{approval}"), &server.key);
     let seen = browser.see("#longer", "always");
     assert_eq!(seen["texts"]["session"], Value::Null, "the caller has none of its own: {seen}");
+    assert!(shown(&seen, "facts").contains("A grant would answer\nrequiresApprovalTools"), "{seen}");
     browser.click("#always");
     let seen = browser.see("#state", "Approved and done");
     assert!(shown(&seen, "outcome").contains(", always"), "{seen}");
     assert_eq!(over(&server.client(), &call)["ok"], true);
     assert_eq!(server.call("test__count", &count("b")).json()["ok"], true, "it holds");
     assert_eq!(server.get_as_admin("/api/v1/grants").json()["items"][0]["grantedBy"], "person");
+}
+
+#[test]
+fn apr_10_the_page_offers_only_what_every_rule_allows() {
+    let home = TestDir::with_test_tools().config(
+        r"
+policies: [{ name: mine, tools: [test__count], decide: ask }]
+approvals: { requiresApprovalTools: [test__count], remember: always }
+",
+    );
+    let server = home.serve();
+    let (call, approval) = held(&server, "test__count", &count("a"));
+    let mut browser = Browser::new(&server);
+    browser.enter(&format!("/approvals/{approval}"), &server.key);
+    let seen = browser.see("#state", "Waiting for a decision");
+    assert_eq!((&seen["texts"]["longer"], shown(&seen, "yes")), (&Value::Null, "Approve once"), "{seen}");
+    let facts = shown(&seen, "facts");
+    assert!(facts.contains("A grant would answer\nrequiresApprovalTools"), "{facts}");
+    assert!(facts.contains("A grant would not answer\npolicy mine"), "{facts}");
+    browser.click("#yes");
+    browser.see("#state", "Approved and done");
+    assert_eq!(over(&server.client(), &call)["ok"], true);
+    held(&server, "test__count", &count("b"));
 }

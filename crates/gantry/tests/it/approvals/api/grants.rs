@@ -1,12 +1,12 @@
 //! APR-10: a yes that holds for more than one call is listed, and revoked.
 
-use super::{code, count, counted, decide, delete, get, held, home, over};
+use super::{code, count, counted, decide, delete, get, held, over, remembering_home};
 use crate::approvals::keys::make;
 use serde_json::json;
 
 #[test]
 fn apr_10_a_grant_is_listed_holds_and_is_revoked() {
-    let home = home("test__count");
+    let home = remembering_home("test__count");
     let server = home.serve();
     let (call, approval) = held(&server, "test__count", &count("a"));
     let yes = decide(&server.admin(), &approval, &json!({ "approved": true, "scope": "always" }));

@@ -154,7 +154,7 @@ fn apr_8_a_tool_that_changes_before_the_time_of_a_call_has_come_is_not_run() {
 
 #[test]
 fn apr_10_a_grant_is_void_for_a_tool_that_has_changed() {
-    let site = site(&json!({ "requiresApprovalTools": ["s__versioned"] }));
+    let site = site(&json!({ "requiresApprovalTools": ["s__versioned"], "remember": "always" }));
     let held = hold(&site.server, None, "s__versioned", &json!({}));
     let always = json!({ "approved": true, "scope": "always" });
     assert_eq!(decide(&site.server, &site.server.key, &held, &always).status, 200);
@@ -167,7 +167,7 @@ fn apr_10_a_grant_is_void_for_a_tool_that_has_changed() {
 #[test]
 fn apr_10_a_grant_is_void_under_other_rules_about_its_tool() {
     let rules = |when: &str, more: &Value| {
-        let careful = json!({ "name": "careful", "tools": ["test__count"], "when": when, "decide": "ask" });
+        let careful = json!({ "name": "careful", "tools": ["test__count"], "when": when, "decide": "ask", "remember": "always" });
         json!({ "policies": [careful, more] })
     };
     let other = |decide: &str| json!({ "name": "other", "tools": ["test__echo"], "decide": decide });

@@ -1,7 +1,13 @@
 //! Grants on the command line: given, listed, revoked.
 
-use super::{count, counted, held, home, run};
+use super::{count, counted, held, home_with, run};
+use gantry_testkit::TestDir;
 use serde_json::json;
+
+/// A home in which a yes to the tool that counts may reach any further.
+fn home() -> TestDir {
+    home_with("requiresApprovalTools: [test__count], remember: always")
+}
 
 #[test]
 fn apr_10_a_grant_is_listed_lets_calls_through_and_is_revoked_at_once() {

@@ -211,10 +211,12 @@ fn apr_6_a_question_that_expires_says_so() {
 
 #[test]
 fn apr_10_a_yes_for_always_is_a_grant_and_none_for_the_session_is_offered() {
-    let home = home();
+    let home = home_with("requiresApprovalTools: [test__count], remember: always");
     let _server = home.serve();
     let mut terminal = asked(&home, "a");
-    assert!(!terminal.screen().contains("[s]ession"), "{}", terminal.screen());
+    let screen = terminal.screen();
+    assert!(!screen.contains("[s]ession"), "{screen}");
+    assert!(screen.contains("a grant    would answer requiresApprovalTools, and no other rule"), "{screen}");
     terminal.enter("w");
     assert_eq!(terminal.end().code, 0);
     let grants = run(&home, &["approvals", "grants", "--json"]).json();
@@ -226,6 +228,21 @@ fn apr_10_a_yes_for_always_is_a_grant_and_none_for_the_session_is_offered() {
     let grants = run(&home, &["approvals", "grants"]).stdout;
     assert!(grants.contains("always") && !grants.contains(id), "{grants}");
     assert_eq!(counted(&home), ["a", "b", "c"]);
+}
+
+#[test]
+fn apr_10_a_terminal_offers_no_yes_that_a_rule_does_not_allow() {
+    let home = home();
+    let mut terminal = asked(&home, "a");
+    let screen = terminal.screen();
+    assert!(!screen.contains("al[w]ays") && !screen.contains("[s]ession"), "{screen}");
+    assert!(screen.contains("a grant    would not answer requiresApprovalTools"), "{screen}");
+    terminal.enter("w");
+    terminal.until("Type one of");
+    terminal.until(QUESTION);
+    terminal.enter("a");
+    assert_eq!(terminal.end().code, 0);
+    assert_eq!(run(&home, &["approvals", "grants", "--all", "--json"]).json(), json!([]));
 }
 
 #[test]

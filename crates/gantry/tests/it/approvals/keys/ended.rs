@@ -1,6 +1,8 @@
 //! What ends with a key, whether it was revoked or has expired, and what becomes of its name.
 
-use super::super::api::{code, count, counted, decide, delete, get, held, home, ids, over, post};
+use super::super::api::{
+    code, count, counted, decide, delete, get, held, home, ids, over, post, remembering_home,
+};
 use super::{make, text};
 use gantry_egress::LocalServer;
 use gantry_testkit::faulty::Faulty;
@@ -37,7 +39,7 @@ const EXPIRED: &str = "the key of its caller expired";
 
 #[test]
 fn apr_7_what_was_granted_by_a_key_that_expires_lets_nothing_through_from_that_moment() {
-    let home = home("test__count");
+    let home = remembering_home("test__count");
     let server = home.serve();
     let anna = short(&server, "approver", "anna");
     let (run, approval) = held(&server, "test__count", &count("asked"));

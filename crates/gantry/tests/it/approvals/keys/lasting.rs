@@ -1,6 +1,6 @@
 //! A yes for longer than a call: for which server it is, and for which session there can be one.
 
-use super::super::api::{code, count, counted, decide, held, home, over};
+use super::super::api::{code, count, counted, decide, held, over, remembering_home};
 use crate::passthrough::{Door, Talk};
 use crate::projects::{Site, heard_in};
 use gantry_testkit::TestDir;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 /// A configuration in which one tool of the server, which writes down what it is sent in this file, waits for a person.
 fn config(file: &str) -> Value {
-    let approvals = json!({ "requiresApprovalTools": ["s__versioned"] });
+    let approvals = json!({ "requiresApprovalTools": ["s__versioned"], "remember": "always" });
     json!({ "approvals": approvals, "mcpServers": { "s": heard_in(file, "s") } })
 }
 
@@ -54,7 +54,7 @@ fn apr_10_a_grant_for_files_holds_for_any_content() {
 
 #[test]
 fn apr_10_a_caller_without_a_session_of_its_own_is_given_nothing_for_the_session() {
-    let home = home("test__count");
+    let home = remembering_home("test__count");
     let server = home.serve();
     let (call, approval) = held(&server, "test__count", &count("a"));
     let item = || server.get_as_admin(&format!("/api/v1/approvals/{approval}")).json();
@@ -78,7 +78,7 @@ fn apr_10_a_caller_without_a_session_of_its_own_is_given_nothing_for_the_session
 
 #[test]
 fn apr_10_a_yes_for_the_session_of_a_client_ends_with_it() {
-    let home = home("test__count");
+    let home = remembering_home("test__count");
     let server = home.serve();
     let waits = |text: &str| {
         let path = "/api/v1/approvals?state=PENDING_APPROVAL";

@@ -38,7 +38,11 @@ fn decides(sdk: &Sdk, era: &str) {
     }
     let fields = &form["requestedSchema"]["properties"];
     assert_eq!(fields["decision"]["enum"], json!(["approve", "deny"]), "{era}: {form}");
-    assert_eq!(fields["scope"]["enum"], json!(["once", "session", "always"]), "{era}: {form}");
+    assert_eq!(fields["scope"]["enum"], json!(["once"]), "{era}: {form}");
+    assert!(
+        message.contains("A yes for more than this call would not answer requiresApprovalTools."),
+        "{message}"
+    );
     assert_eq!(item["sessionGrant"], true, "a client of `gantry mcp` has its session: {item}");
     let shown = [&item["state"], &item["decidedBy"], &item["decidedVia"], &item["caller"]["principal"]];
     assert_eq!(shown, ["COMPLETED_SUCCESS", "person", "elicitation", "mcp"], "{era}: {item}");
@@ -97,11 +101,16 @@ fn apr_6_a_closed_form_is_no_decision_and_the_call_waits_for_another_approver() 
 fn apr_10_a_form_that_says_always_makes_a_grant_and_the_next_calls_run_unasked() {
     let always = json!({ "scope": "always" }).to_string();
     for (sdk, era) in clients() {
-        let home = home("");
+        let home = home("remember: always");
         let options = ["--era", era, "--elicit", "accept", "--answer", &always];
         let seen = sdk.play_with(&home, Door::Stdio, &options, &json!([count("a"), count("b")]));
         let [first, second] = [0, 1].map(|n| &seen["steps"][n]);
         assert!(asked(first).is_some() && asked(second).is_none(), "{era}: {seen}");
+        let form = asked(first).expect("a form");
+        let scopes = &form["requestedSchema"]["properties"]["scope"]["enum"];
+        assert_eq!(scopes, &json!(["once", "session", "always"]), "{era}: {form}");
+        let message = form["message"].as_str().expect("a message");
+        assert!(message.contains("would answer requiresApprovalTools, and no other rule."), "{message}");
         ran(second, "b");
         // Nor is the next client of the same person asked.
         let later = sdk.play_with(&home, Door::Stdio, &["--era", era], &json!([count("c")]));
@@ -114,6 +123,26 @@ fn apr_10_a_form_that_says_always_makes_a_grant_and_the_next_calls_run_unasked()
             "{era}: {grants}"
         );
         assert_eq!(counted(&home), ["a", "b", "c"], "{era}");
+    }
+}
+
+/// Also where the client lets the person say what the form does not offer.
+#[test]
+fn apr_10_a_form_that_says_more_than_a_rule_allows_decides_nothing() {
+    let always = json!({ "scope": "always" }).to_string();
+    for (sdk, era) in clients() {
+        let home = home("holdMs: 1000");
+        let step = answered(&sdk, era, &home, &["--elicit", "accept", "--answer", &always]);
+        assert!(asked(&step).is_some(), "{era}: {step}");
+        failed(&step, "APPROVAL_REQUIRED");
+        let item = newest(&home);
+        assert_eq!(
+            (&item["state"], &item["scopes"]),
+            (&json!("PENDING_APPROVAL"), &json!(["once"])),
+            "{era}: {item}"
+        );
+        assert_eq!(home.run(["approvals", "grants", "--all", "--json"]).json(), json!([]), "{era}");
+        assert!(counted(&home).is_empty(), "{era}");
     }
 }
 
