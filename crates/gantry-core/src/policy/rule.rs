@@ -53,7 +53,7 @@ pub struct RuleSpec {
     #[schemars(with = "OneOrMore<Approver>")]
     pub approvers: Vec<String>,
     /// For a rule that asks: how far a yes may reach. `once` is for the call; `session` and `always` are also for all later
-    /// calls of the tool by its caller, whatever their arguments.
+    /// calls of the tool by its caller, with any arguments.
     #[serde(default)]
     pub remember: Scope,
     /// Examples of arguments, with the result that the rule must have. Gantry checks them whenever it loads the
