@@ -2,7 +2,7 @@
 //! for no approval, try to put something else there.
 
 use super::registry::Registry;
-use super::yard::{Yard, nothing, says};
+use super::yard::{Yard, says};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fs;
@@ -96,18 +96,20 @@ fn blt_5_install_package_of_pip_takes_nothing_that_tests_or_formatters_left() {
         [("app/requirements.txt", "tiny-add==1.2.0\n"), ("again/requirements.txt", "tiny-add==1.2.0\n")];
     let yard = yard("pip", &registry.url("/simple/"), &files);
     yard.approved("install_package", &json!({ "path": "app" }));
+    // pip keeps nothing of a registry without TLS, so this stands for what it keeps of others.
+    yard.home.write(".gantry/installs/pip/http-v2/a/b", "kept");
+    yard.home.write(".gantry/installs/pip/wheels/a/tiny_add-1.2.0-py3-none-any.whl", "kept");
     attack(&yard);
     // An environment that was made before says where else packages could come from.
-    yard.put("again/.venv/keep", "");
-    let made = yard.home.path().join("ws/app/.venv");
-    fs::remove_dir_all(yard.home.path().join("ws/again/.venv")).expect("it is ours");
-    fs::rename(made, yard.home.path().join("ws/again/.venv")).expect("it is ours");
+    let ws = yard.home.path().join("ws");
+    fs::rename(ws.join("app/.venv"), ws.join("again/.venv")).expect("it is ours");
     yard.put("again/.venv/pip.conf", "[global]\nno-index = true\nfind-links = /workspace/evil\n");
-    let result = yard.approved("install_package", &json!({ "path": "again" }));
-    assert_eq!(result["exitCode"], 0, "{result:#}");
-    let result =
-        yard.approved("install_package", &json!({ "path": "again", "packages": ["tiny-add==1.2.0"] }));
-    assert!(!result["output"].to_string().contains("/workspace/evil"), "{result:#}");
+    // Whether there is a newer version only the index says, and the environment has settings against asking it.
+    registry.forget();
+    let arguments = json!({ "path": "again", "packages": ["tiny-add>1.2.0"] });
+    let error = yard.approved_error("install_package", &arguments);
+    assert!(!error.to_string().contains("/workspace/evil"), "{error:#}");
+    assert!(registry.asked().contains(&"/simple/tiny-add/".to_owned()), "{error:#}");
 }
 
 #[test]
@@ -154,10 +156,9 @@ fn blt_5_install_package_does_not_see_what_tests_built() {
     let tested = yard.tested(&json!({ "path": "app", "ecosystem": "python" }));
     says(&tested["output"], &["SHARED", "/builds/go"]);
     assert_eq!(yard.home.read(".gantry/builds/it"), "built\n");
-    let result = yard.approved_error("install_package", &json!({ "path": "app" }));
+    let result = yard.approved("install_package", &json!({ "path": "app" }));
     assert!(!result.to_string().contains("SHARED"), "{result:#}");
-    says(&result["details"]["output"], &["cannot access '/builds'"]);
-    assert_eq!(yard.tested(&nothing())["ecosystem"], "node");
+    says(&result["output"], &["cannot access '/builds'"]);
 }
 
 #[test]
@@ -169,8 +170,9 @@ fn blt_5_an_approved_installation_is_refused_if_a_folder_above_says_something_el
     let arguments = json!({ "path": "one", "packages": ["tiny-add@1"] });
     assert_eq!(yard.error("install_package", &arguments)["code"], "APPROVAL_REQUIRED");
     let waiting = || {
-        let listed = yard.home.run(["approvals", "--format", "json"]).json();
-        listed.as_array().expect("a list")[0]["id"].as_str().expect("an id").to_owned()
+        let listed = yard.home.run(["approvals", "list", "--json"]).json();
+        let items = listed.get("items").unwrap_or(&listed);
+        items[0]["id"].as_str().unwrap_or_else(|| panic!("{listed:#}")).to_owned()
     };
     // cargo reads the settings of every folder above a project.
     yard.put(
