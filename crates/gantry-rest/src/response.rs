@@ -51,8 +51,20 @@ pub(super) fn reading_end(limit: Duration) -> Instant {
     Instant::now() + limit.saturating_sub(Duration::from_secs(1).min(limit / 4))
 }
 
-/// Reads the answer to a request, if it has one.
+/// Reads the answer to a request, if it has one, with the credentials of the request masked.
 pub(super) async fn read(sent: Result<Followed, FollowError>, call: &RestCall<'_>) -> CallResult {
+    let masked = |text: String| call.secrets.masked_result(&text).unwrap_or(text);
+    Ok(match read_unmasked(sent, call).await? {
+        RawOutput::Json(text) => RawOutput::Json(masked(text)),
+        RawOutput::Text(text) => RawOutput::Text(masked(text)),
+        RawOutput::Content(content) => match call.secrets.masked_result(content.result()) {
+            Some(result) => RawOutput::Content(Content::new(&result)),
+            None => RawOutput::Content(content),
+        },
+    })
+}
+
+async fn read_unmasked(sent: Result<Followed, FollowError>, call: &RestCall<'_>) -> CallResult {
     let Followed { response, url, redirected, .. } = sent.map_err(|error| call.unanswered(&error))?;
     let (status, headers) = (response.status(), response.headers().clone());
     let media = MediaType::of(headers.get(header::CONTENT_TYPE));

@@ -21,7 +21,8 @@ mod workspace;
 
 pub use error::JailError;
 pub use job::{
-    Access, Captured, ExitReason, FILES, HOME, Job, JobOutput, Limits, PROXY, STORE, SandboxInfo, WORKSPACE,
+    Access, BUILDS, Captured, ExitReason, FILES, HOME, Job, JobOutput, Limits, PROXY, STORE, SandboxInfo,
+    Store, WORKSPACE,
 };
 pub use workspace::{ProtectedPaths, Workspace, is_placeholder, looks_like_placeholder};
 

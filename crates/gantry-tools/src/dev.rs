@@ -98,7 +98,7 @@ fn missing_program(names: &str) -> CallFailure {
     ))
 }
 
-/// A program that may change the project and has its packages, with the variables that tell it that there is no terminal.
+/// A program that may change the project and reads its packages, with the variables that tell it that there is no terminal.
 fn project_command(program: impl Into<String>) -> CommandSpec {
     let go_path = format!("{STORE}/go");
     let env = [
@@ -109,7 +109,7 @@ fn project_command(program: impl Into<String>) -> CommandSpec {
         ("GOTELEMETRY", "off"),
     ];
     let command = CommandSpec::new(program, LimitKind::Builds, Duration::ZERO).env(env);
-    CommandSpec { access: Access::Write, packages: true, ..command }
+    CommandSpec { access: Access::Write, packages: Some(Access::Read), ..command }
 }
 
 /// The options by which cargo takes packages from a registry that replaces crates.io.

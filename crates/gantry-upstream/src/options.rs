@@ -6,7 +6,7 @@ use gantry_provider::options::{
     DAY, EnvName, HOUR, HeaderName, HeaderValue, Limit, Millis, OneOrMore, PathText, PlainValue, Secret,
     read_as, read_map, read_some,
 };
-use gantry_provider::redact::{PERHAPS_SECRET_BYTES, Redactor};
+use gantry_provider::redact::Redactor;
 use gantry_provider::server::ServerConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -243,17 +243,20 @@ impl ServerOptions {
         Digest::of_parts(&parts.iter().map(|part| part.as_bytes()).collect::<Vec<_>>())
     }
 
-    /// Masks the secrets that the server is given: its environment and its headers.
+    /// Masks what the server is given: its environment, its headers, and the secrets in its addresses.
     pub(crate) fn redactor(&self) -> Redactor {
         let mut redactor = Redactor::default();
         for (name, value) in &self.headers {
             redactor.add_header(name, value.expose());
         }
-        // `Bearer x` is a secret as a whole and in its last word.
-        let last_words = self.env.values().filter_map(|value| value.expose().rsplit(' ').next());
-        let whole = self.env.values().chain(self.headers.values()).map(Secret::expose);
-        let long = whole.chain(last_words).filter(|word| word.len() >= PERHAPS_SECRET_BYTES);
-        long.for_each(|word| redactor.add(word));
+        for (name, value) in &self.env {
+            redactor.add_variable(name, value.expose());
+        }
+        self.headers.values().for_each(|value| redactor.add_perhaps(value.expose()));
+        for url in self.addresses().iter().filter_map(|address| gantry_egress::Url::parse(address).ok()) {
+            redactor.add_user(&url);
+            url.query_pairs().for_each(|(name, value)| redactor.add_named(&name, &value));
+        }
         redactor
     }
 }

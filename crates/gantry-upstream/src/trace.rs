@@ -1,7 +1,7 @@
 //! Sees the messages of a replica: notes for health checks that one came in and, with `traceMCP`, emits each as an event.
 //!
-//! Secrets are masked in what is emitted: values under keys that name a secret, also in JSON that a message carries as
-//! text, and values that the server's configuration gives it.
+//! What the configuration gives the server is masked in all that it sends, before anything else reads it. In events,
+//! values under keys that name a secret are masked too, also in JSON that a message carries as text.
 
 use gantry_core::{redact, truncate::truncate};
 use gantry_mcp::client::Trace;
@@ -37,6 +37,10 @@ impl Trace for FrameTap {
         if let Some(observer) = &self.observer {
             observer.frame(&self.server, sent, redacted(text, &self.secrets));
         }
+    }
+
+    fn masked(&self, text: &str) -> Option<String> {
+        self.secrets.masked_message(text)
     }
 }
 

@@ -94,6 +94,7 @@ impl Dispatcher {
 
     pub(super) fn receive(self: &Arc<Self>, text: &str, origin: Option<u64>) {
         self.trace(false, text);
+        let text = &*self.target.masked(text);
         let Some(messages) = message::read(text) else { return self.on_garbage(text, origin) };
         for message in messages {
             match message {

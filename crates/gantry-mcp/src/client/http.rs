@@ -14,7 +14,7 @@ use super::limits::{CLOSE_TIMEOUT, ERROR_BODY_BYTES, HANDLE_BYTES, POST_WAIT};
 use super::message::{self, Message, Named};
 use super::queue::{Frame, Frames};
 use super::transport::{Call, HttpErrorResponse, TransportError};
-use super::types::UpstreamError;
+use super::types::{Target, UpstreamError};
 use crate::{Version, lock};
 use bytes::Bytes;
 use gantry_egress::{HttpClient, HttpError, HttpResponse};
@@ -213,7 +213,7 @@ impl HttpSession {
         if response.status().is_success() {
             return Ok(());
         }
-        Err(error_response(response, in_session, None).await)
+        Err(error_response(&self.dispatcher.target, response, in_session, None).await)
     }
 
     async fn post_frame(&self, frame: Frame) {
@@ -247,13 +247,14 @@ impl HttpSession {
 
 /// A response that is an error, to the request with this id if it was one.
 pub(super) async fn error_response(
+    target: &Target,
     response: HttpResponse,
     in_session: bool,
     request: Option<u64>,
 ) -> TransportError {
     let status = response.status();
     let body = response.body(ERROR_BODY_BYTES).await.unwrap_or_default();
-    let excerpt = String::from_utf8_lossy(&body).into_owned();
+    let excerpt = target.masked(&String::from_utf8_lossy(&body)).into_owned();
     let (named, error) = match message::read(&excerpt).and_then(|messages| messages.into_iter().next()) {
         Some(Message::Response { named, outcome: Err(error) }) => (named, Some(error)),
         _ => (Named::Nothing, None),

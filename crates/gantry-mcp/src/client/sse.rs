@@ -15,7 +15,7 @@ use tokio::time::timeout;
 pub(super) async fn open(frames: Frames, endpoint: HttpEndpoint) -> Result<Duplex, TransportError> {
     let response = endpoint.get(endpoint.headers.clone()).await?;
     if !response.status().is_success() {
-        return Err(error_response(response, false, None).await);
+        return Err(error_response(&frames.dispatcher.target, response, false, None).await);
     }
     let mut events = Events { response, parser: SseParser::new(MESSAGE_BYTES), ready: VecDeque::new() };
     let address = loop {
@@ -88,7 +88,7 @@ impl Poster {
             if response.status().is_success() {
                 return Ok(());
             }
-            Err(error_response(response, false, frame.id).await)
+            Err(error_response(&self.dispatcher.target, response, false, frame.id).await)
         };
         let error = match timeout(POST_WAIT, posted).await {
             Ok(Ok(())) => return,

@@ -4,6 +4,7 @@ use crate::exchange::BoxFuture;
 use crate::{ErrorObject, Version};
 pub use gantry_provider::resources::{Change, ForwardRequest, ListKind};
 use std::any::Any;
+use std::borrow::Cow;
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,12 +21,20 @@ pub struct Target {
     pub declared: OfferedCapabilities,
     /// How long connecting, finding out the era and the handshake may take together.
     pub startup_timeout: Duration,
-    /// Sees every frame, if there is one.
+    /// Sees every message before anything else does, if there is one.
     pub trace: Option<Arc<dyn Trace>>,
     /// Gets the notifications that belong to no request, with the URIs of the server. Bounded: a change that does not
     /// fit is dropped.
     pub changes: mpsc::Sender<Change>,
     pub lists_changed: Arc<Notify>,
+}
+
+impl Target {
+    /// What the server sent, without the secrets that it was given.
+    pub(super) fn masked<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let masked = self.trace.as_ref().and_then(|trace| trace.masked(text));
+        masked.map_or(Cow::Borrowed(text), Cow::Owned)
+    }
 }
 
 /// The way to a server. Addresses and headers may hold secrets, so debug output leaves them out.
@@ -102,9 +111,13 @@ impl Default for OfferedCapabilities {
     }
 }
 
+/// Sees the messages of a connection, and masks secrets in those of the server.
 pub trait Trace: Send + Sync + Debug {
     /// A message went out (`sent`) or came in.
     fn frame(&self, sent: bool, text: &str);
+
+    /// What came in as it may be passed on and shown, if that is another text.
+    fn masked(&self, text: &str) -> Option<String>;
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

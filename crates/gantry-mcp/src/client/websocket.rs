@@ -4,7 +4,7 @@ use super::duplex::Duplex;
 use super::http::{HttpEndpoint, error_response};
 use super::limits::{CLOSE_TIMEOUT, MESSAGE_BYTES};
 use super::queue::Frames;
-use super::types::UpstreamError;
+use super::types::{Target, UpstreamError};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -34,11 +34,12 @@ pub(super) async fn open(
             ));
         }
     };
-    let socket = upgrade(&HttpEndpoint::new(&url, headers)?).await?;
+    let socket = upgrade(&frames.dispatcher.target, &HttpEndpoint::new(&url, headers)?).await?;
     Ok(serve(socket, frames))
 }
 
 async fn upgrade(
+    target: &Target,
     endpoint: &HttpEndpoint,
 ) -> Result<WebSocketStream<impl AsyncRead + AsyncWrite + Send + Unpin + 'static>, UpstreamError> {
     let refused =
@@ -57,7 +58,7 @@ async fn upgrade(
     let response = response.map_err(|error| UpstreamError::NotSent(error.to_string()))?;
     if response.status() != StatusCode::SWITCHING_PROTOCOLS {
         return Err(UpstreamError::NotSent(
-            UpstreamError::from(error_response(response, false, None).await).to_string(),
+            UpstreamError::from(error_response(target, response, false, None).await).to_string(),
         ));
     }
     let said = |headers: &HeaderMap, name| {

@@ -2,7 +2,7 @@
 //! of the jail, does the rest.
 //!
 //! A job sees the same as with the native backend. bubblewrap goes by paths, and a job on the same workspace can change
-//! where those lead at any moment. So the first process compares the workspace, the store and each protected mount with
+//! where those lead at any moment. So the first process compares the workspace, the stores and each protected mount with
 //! what Gantry had opened, and goes no further if they differ (see `helper/mounts.rs`). That cannot undo what bubblewrap
 //! makes on the way, so bubblewrap is not even started beside a job that could lead it elsewhere: see [`keep_apart`].
 //!
@@ -14,7 +14,7 @@ use super::helper::rootfs::{DEVICES, IN_MEMORY, LINKS, SETTINGS, SYSTEM, TEXTS, 
 use super::launch::FILES_LIMIT;
 use super::protocol::JobSpec;
 use super::workspace::{MountMode, WorkspaceLease, unprotected};
-use super::{Access, FILES, STORE, WORKSPACE};
+use super::{Access, FILES, WORKSPACE};
 use crate::sys;
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -105,6 +105,13 @@ fn keep_apart(lease: &WorkspaceLease, spec: &JobSpec) -> Result<(), JailError> {
     Err(unprotected(&lease.path().join(REPOSITORY), &reason))
 }
 
+fn bind(access: Access) -> &'static str {
+    match access {
+        Access::Read => "--ro-bind",
+        Access::Write => "--bind",
+    }
+}
+
 impl Arguments {
     fn new(helper: &Path, spec: &JobSpec, workspace: Option<&Path>) -> Result<Self, JailError> {
         let mut arguments = Self { words: ALWAYS.map(OsString::from).into(), files: Vec::new() };
@@ -120,8 +127,8 @@ impl Arguments {
             Some(workspace) => arguments.workspace(workspace, spec)?,
             None => arguments.add("--dir", [WORKSPACE]),
         }
-        if let Some(store) = &spec.job.store {
-            arguments.add("--bind", [store.as_path(), Path::new(STORE)]);
+        for store in &spec.job.stores {
+            arguments.add(bind(store.access), [&store.path, &store.at]);
         }
         arguments.add("--remount-ro", ["/", "--chdir", "/", "--", HELPER]);
         Ok(arguments)
@@ -170,11 +177,7 @@ impl Arguments {
     }
 
     fn workspace(&mut self, workspace: &Path, spec: &JobSpec) -> Result<(), JailError> {
-        let option = match spec.job.access {
-            Access::Read => "--ro-bind",
-            Access::Write => "--bind",
-        };
-        self.add(option, [workspace, Path::new(WORKSPACE)]);
+        self.add(bind(spec.job.access), [workspace, Path::new(WORKSPACE)]);
         for mount in &spec.mounts {
             let (from, to) = (workspace.join(&mount.path), Path::new(WORKSPACE).join(&mount.path));
             if from.is_symlink() {
@@ -199,14 +202,14 @@ impl Arguments {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Job;
     use super::super::probe::Backend;
     use super::super::workspace::ProtectedMount;
+    use super::super::{Job, Store};
     use super::*;
 
     fn spec(access: Access, mounts: Vec<ProtectedMount>) -> JobSpec {
         let job = Job { access, ..Job::probe() };
-        JobSpec { backend: Backend::Bubblewrap, job, workspace: None, store: None, mounts }
+        JobSpec { backend: Backend::Bubblewrap, job, workspace: None, stores: Vec::new(), mounts }
     }
 
     fn words(spec: &JobSpec, workspace: Option<&Path>) -> String {
@@ -238,6 +241,20 @@ mod tests {
     fn a_workspace_to_read_is_not_to_be_written() {
         let words = words(&spec(Access::Read, Vec::new()), Some(Path::new("/w")));
         assert!(words.contains("--ro-bind /w /workspace --remount-ro /"), "{words}");
+    }
+
+    #[test]
+    fn a_store_to_read_is_not_to_be_written() {
+        let mut spec = spec(Access::Write, Vec::new());
+        let store = |at: &str, access| Store {
+            path: Path::new("/data").join(at),
+            at: Path::new("/").join(at),
+            access,
+        };
+        spec.job.stores = vec![store("store", Access::Read), store("builds", Access::Write)];
+        let words = words(&spec, Some(Path::new("/w")));
+        let expected = "--ro-bind /data/store /store --bind /data/builds /builds --remount-ro / --chdir";
+        assert!(words.contains(expected), "{words}");
     }
 
     #[test]

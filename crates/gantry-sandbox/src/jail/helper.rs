@@ -46,7 +46,7 @@ struct HelperJob {
     spec: JobSpec,
     memory_is_bounded: bool,
     workspace: Option<OwnedFd>,
-    store: Option<OwnedFd>,
+    stores: Vec<OwnedFd>,
 }
 
 /// Runs the helper, whose standard input is the control socket. Returns whether a job came over it.
@@ -74,9 +74,10 @@ fn receive() -> io::Result<HelperJob> {
     let mut descriptors = descriptors.into_iter();
     let spec = protocol::read_job(File::from(descriptors.next().ok_or(Errno::BADF)?))?;
     rustix::stdio::dup2_stdin(descriptors.next().ok_or(Errno::BADF)?)?;
-    let mut folder = |owner: Option<Owner>| owner.map(|_| descriptors.next().ok_or(Errno::BADF)).transpose();
-    let (workspace, store) = (folder(spec.workspace)?, folder(spec.store)?);
-    Ok(HelperJob { control, spec, memory_is_bounded, workspace, store })
+    let mut folder = |_: Owner| descriptors.next().ok_or(Errno::BADF);
+    let workspace = spec.workspace.map(&mut folder).transpose()?;
+    let stores = spec.stores.iter().copied().map(folder).collect::<Result<_, _>>()?;
+    Ok(HelperJob { control, spec, memory_is_bounded, workspace, stores })
 }
 
 /// Runs as the first process of a jail that bubblewrap has built, and in it only.

@@ -8,8 +8,9 @@ use std::time::Duration;
 
 /// Where the workspace is in the jail.
 pub const WORKSPACE: &str = "/workspace";
-/// Where [`Job::store`] is in the jail.
+/// Where a [`Store`] can be in the jail.
 pub const STORE: &str = "/store";
+pub const BUILDS: &str = "/builds";
 /// Where [`Job::files`] are in the jail; read-only.
 pub const FILES: &str = "/run/gantry";
 /// The home folder in the jail; empty and gone with the run.
@@ -35,15 +36,25 @@ pub struct Job {
     pub network: bool,
     /// Folders and files outside the workspace that it may read, at the same path in the jail.
     pub toolchains: Vec<PathBuf>,
-    /// A folder of Gantry's that it may write, at [`STORE`] in the jail.
-    #[serde(skip)]
-    pub store: Option<PathBuf>,
+    /// At most two.
+    pub stores: Vec<Store>,
     /// Names and contents of files at [`FILES`].
     pub files: Vec<(String, String)>,
     pub limits: Limits,
 }
 
-/// What a job may do with the workspace.
+/// A folder of Gantry's that a job has besides the workspace.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Store {
+    /// Where it is on the machine.
+    #[serde(skip)]
+    pub path: PathBuf,
+    /// Where it is in the jail: [`STORE`] or [`BUILDS`].
+    pub at: PathBuf,
+    pub access: Access,
+}
+
+/// What a job may do with the workspace, or with a store.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Access {
     #[default]

@@ -3,7 +3,7 @@
 //!
 //! The first message starts the job: whether a control group, which counts all kinds of memory, bounds it. Its descriptors
 //! are the job, which may be larger than a message and is in a file in memory, the job's standard input, and the workspace
-//! and the store if it has them. The helper answers with [`Report`]s.
+//! and the stores if it has them. The helper answers with [`Report`]s.
 
 use super::probe::Backend;
 use super::workspace::ProtectedMount;
@@ -25,8 +25,8 @@ use std::time::Duration;
 /// Limit: bytes of one message; a report of a failure holds a path.
 const MESSAGE_LIMIT: usize = 64 << 10;
 
-/// The most descriptors of one message: the job, its standard input, the workspace and the store.
-const DESCRIPTORS: usize = 4;
+/// The most descriptors of one message: the job, its standard input, the workspace and two stores.
+const DESCRIPTORS: usize = 5;
 
 /// What the helper needs to know of a job.
 #[derive(Debug, Serialize, Deserialize)]
@@ -35,7 +35,8 @@ pub(crate) struct JobSpec {
     pub(crate) job: Job,
     /// The user and group that the workspace belongs to. None: it is empty.
     pub(crate) workspace: Option<Owner>,
-    pub(crate) store: Option<Owner>,
+    /// Those that the stores belong to, in their order.
+    pub(crate) stores: Vec<Owner>,
     /// The mounts over protected paths of the workspace, in their order.
     pub(crate) mounts: Vec<ProtectedMount>,
 }
@@ -156,8 +157,13 @@ mod tests {
     fn a_long_job_arrives_whole() {
         let long = "x\n\u{1}".repeat(1 << 20);
         let job = Job { files: vec![("one".to_owned(), long.clone())], ..Job::probe() };
-        let spec =
-            JobSpec { backend: Backend::Native, job, workspace: None, store: None, mounts: Vec::new() };
+        let spec = JobSpec {
+            backend: Backend::Native,
+            job,
+            workspace: None,
+            stores: Vec::new(),
+            mounts: Vec::new(),
+        };
         let read = read_job(write_job(&spec).unwrap()).unwrap();
         assert_eq!(read.job.files, [("one".to_owned(), long)]);
     }

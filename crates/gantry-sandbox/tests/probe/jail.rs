@@ -1,7 +1,10 @@
-//! `sandbox-probe jail WORKSPACE SCRIPT [hidden|read_only|folder PATH | wall SECONDS | memory MIB | written MIB]...`: runs a shell script in a
+//! `sandbox-probe jail WORKSPACE SCRIPT [hidden|read_only|folder PATH | wall SECONDS | memory MIB | written MIB | store
+//! PATH]...`: runs a shell script in a
 //! jail, as Gantry would.
 
-use gantry_sandbox::jail::{Access, ExitReason, Job, Limits, ProtectedPaths, Sandbox, Workspace};
+use gantry_sandbox::jail::{
+    Access, ExitReason, Job, Limits, ProtectedPaths, STORE, Sandbox, Store, Workspace,
+};
 use std::error::Error;
 use std::ffi::OsString;
 use std::io::{self, Write as _};
@@ -35,6 +38,9 @@ async fn ran(mut args: impl Iterator<Item = OsString>) -> Result<ExitCode, Box<d
             Some("folder") => protected.read_only_dirs.push(value.into()),
             Some("wall") => job.limits.wall = Duration::from_secs(number()?),
             Some("memory") => job.limits.memory = number()? << 20,
+            Some("store") => {
+                job.stores = vec![Store { path: value.into(), at: STORE.into(), access: Access::Read }];
+            }
             Some("written") => job.limits.written = number()? << 20,
             _ => return Err("what else is to be said is not known".into()),
         }
@@ -61,7 +67,7 @@ fn job(script: OsString) -> Job {
         access: Access::Write,
         network: false,
         toolchains: Vec::new(),
-        store: None,
+        stores: Vec::new(),
         files: vec![("given".into(), "a file of Gantry's\n".to_owned())],
         limits: Limits {
             wall: Duration::from_secs(60),

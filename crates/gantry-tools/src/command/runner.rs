@@ -16,7 +16,8 @@ use gantry_egress::proxy::{self, Credential, Rules};
 use gantry_provider::options::Secret;
 use gantry_provider::task;
 use gantry_sandbox::jail::{
-    self, Access, ExitReason, JailError, Job, JobOutput, Limits, PROXY, STORE, Sandbox, WORKSPACE, Workspace,
+    self, Access, BUILDS, ExitReason, JailError, Job, JobOutput, Limits, PROXY, STORE, Sandbox, Store,
+    WORKSPACE, Workspace,
 };
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -58,8 +59,8 @@ pub(crate) struct CommandSpec {
     pub(crate) access: Access,
     /// The hosts that it may reach, if any.
     pub(crate) network: Option<NetworkAccess>,
-    /// Whether it has the folder for packages.
-    pub(crate) packages: bool,
+    /// What it may do with the packages that were installed, if it has them.
+    pub(crate) packages: Option<Access>,
     /// Files to read at `/run/gantry`.
     pub(crate) files: Vec<(String, String)>,
     /// How much it may take.
@@ -91,7 +92,7 @@ impl CommandSpec {
             input: Vec::new(),
             access: Access::Read,
             network: None,
-            packages: false,
+            packages: None,
             files: Vec::new(),
             limits,
             wall,
@@ -128,7 +129,8 @@ pub struct CommandRunner {
     pub(crate) workspace: PathBuf,
     /// What jobs do not touch in it.
     pub(crate) protected: ProtectedPaths,
-    store: PathBuf,
+    /// Where [`INSTALLS`] and [`BUILT`] are.
+    data: PathBuf,
     private: Vec<IpNet>,
     pub(crate) options: CodeOptions,
     /// What there is besides the system's own programs.
@@ -138,13 +140,13 @@ pub struct CommandRunner {
 
 impl CommandRunner {
     /// Opens a workspace, with what jobs do not touch in it. Starts nothing. Where opening fails, so does every job, and
-    /// nothing else. `store` is a folder of Gantry's for what package managers keep, which need not exist; `private` are
-    /// the private addresses that jobs with a network may reach.
+    /// nothing else. `data` is the folder of the project's data, which need not exist; `private` are the private
+    /// addresses that jobs with a network may reach.
     #[must_use]
     pub fn open(
         workspace: PathBuf,
         protected: ProtectedPaths,
-        store: PathBuf,
+        data: PathBuf,
         private: Vec<IpNet>,
         options: CodeOptions,
     ) -> Self {
@@ -156,7 +158,7 @@ impl CommandRunner {
             jail_workspace: jail_workspace.map_err(|error| error.to_string()),
             workspace,
             protected,
-            store,
+            data,
             private,
             options,
             toolchains,
@@ -209,17 +211,23 @@ impl CommandRunner {
     }
 
     async fn job(&self, command: CommandSpec) -> Result<Job> {
-        let store = command.packages.then(|| self.store.clone());
-        if let Some(store) = store.clone() {
-            let made = tokio::fs::create_dir_all(&store).await;
-            made.map_err(|error| failure::failed(format!("cannot make {}: {error}", store.display())))?;
+        let stores = command.packages.map(|access| self.stores(access)).unwrap_or_default();
+        let installs = STORES.iter().filter(|_| command.packages.is_some()).map(|(_, folder)| folder);
+        let installs = installs.map(|folder| self.data.join(INSTALLS).join(folder));
+        // A manager may not make its folder in a store that it only reads.
+        for folder in installs.chain(stores.iter().map(|store| store.path.clone())) {
+            let made = tokio::fs::create_dir_all(&folder).await;
+            made.map_err(|error| failure::failed(format!("cannot make {}: {error}", folder.display())))?;
         }
         let mut env: BTreeMap<OsString, OsString> = BTreeMap::new();
         env.insert("PATH".into(), self.toolchains.path());
         // What a job runs must not fetch itself another version of a compiler.
         env.insert("GOTOOLCHAIN".into(), "local".into());
-        if command.packages {
+        if command.packages.is_some() {
             env.extend(STORES.map(|(name, folder)| (name.into(), format!("{STORE}/{folder}").into())));
+        }
+        if command.packages == Some(Access::Read) {
+            env.insert("GOCACHE".into(), format!("{BUILDS}/go").into());
         }
         if command.network.is_some() {
             env.extend(PROXIES.map(|name| (name.into(), format!("http://{PROXY}").into())));
@@ -235,10 +243,18 @@ impl CommandRunner {
             access: command.access,
             network: command.network.is_some(),
             toolchains: self.toolchains.mounts.clone(),
-            store,
+            stores,
             files: command.files,
             limits: Limits { output: command.output, ..self.limits(command.limits, command.wall).0 },
         })
+    }
+
+    /// The folders for packages. What approved installations install from is written by them only; what is built by
+    /// jobs without an approval is seen by no installation.
+    fn stores(&self, access: Access) -> Vec<Store> {
+        let installs = Store { path: self.data.join(INSTALLS), at: STORE.into(), access };
+        let builds = Store { path: self.data.join(BUILT), at: BUILDS.into(), access: Access::Write };
+        [installs].into_iter().chain((access == Access::Read).then_some(builds)).collect()
     }
 
     /// The limits of a program, and the key of the configuration that they are under.
@@ -329,13 +345,15 @@ fn serve(rules: Rules, listener: std::net::TcpListener) -> Result<DropGuard> {
 
 /// The variables by which programs find a proxy.
 const PROXIES: [&str; 4] = ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy"];
-/// The variables by which package managers find what they keep, and its folder in the store.
-const STORES: [(&str, &str); 5] = [
+/// The folder for what installations keep, and the one for what other jobs build, in the data of a project.
+const INSTALLS: &str = "installs";
+const BUILT: &str = "builds";
+/// The variables by which package managers find what they keep, and its folder among the installations.
+const STORES: [(&str, &str); 4] = [
     ("CARGO_HOME", "cargo"),
     ("NPM_CONFIG_CACHE", "npm"),
     ("PIP_CACHE_DIR", "pip"),
     ("GOMODCACHE", "go/mod"),
-    ("GOCACHE", "go/build"),
 ];
 
 /// A path in the workspace as programs in the jail have it.

@@ -2,7 +2,7 @@
 //! brings code of others.
 //!
 //! An approval is bound to the command lines, the registry with its hosts, and the manifests, lock files and settings in
-//! the project's folder. If one of them is different by the time the call runs, nothing is installed. Only the hosts of
+//! the project's folder and above it. If one of them is different by the time the call runs, nothing is installed. Only the hosts of
 //! the registry can be reached, also where the project names others.
 
 mod package_name;
@@ -54,7 +54,7 @@ pub(super) struct Args {
 pub(super) struct Output {
     /// What the project is of.
     ecosystem: Ecosystem,
-    /// Manifests, lock files and settings in the folder that changed, relative to the workspace root.
+    /// Manifests, lock files and settings of the project that changed, relative to the workspace root.
     changed: Vec<String>,
     #[serde(flatten)]
     report: CommandReport,
@@ -174,9 +174,9 @@ impl InstallPackage {
 
 /// Those of the manager's files that are different now. What cannot be read any more has changed too.
 fn changed_files(project: &ProjectDir, plan: &InstallPlan) -> Vec<String> {
-    let is_same = |name: &str, before| project.digest(name).is_ok_and(|now| now == before);
-    let changed = plan.files.iter().filter(|(name, before)| !is_same(name, *before));
-    changed.map(|(name, _)| project.folder.join(name).display().to_string()).collect()
+    let is_same = |path: &Path, before| project.digest(path).is_ok_and(|now| now == before);
+    let changed = plan.files.iter().filter(|(path, before)| !is_same(path, *before));
+    changed.map(|(path, _)| path.display().to_string()).collect()
 }
 
 /// The programs that an installation would run.

@@ -89,11 +89,10 @@ impl ProjectDir {
         String::from_utf8(self.reader.read_bounded(&real, MANIFEST_BYTES).ok()?).ok()
     }
 
-    /// The digest of a file in the folder; none if there is no such file. One that is too large, is no plain file or
+    /// The digest of a file at a path relative to the workspace; none if there is no such file. One that is too large, is no plain file or
     /// lies elsewhere is an error: it is there for others, and what it says is not known.
-    pub(super) fn digest(&self, name: &str) -> Result<Option<Digest>> {
-        let path = self.folder.join(name);
-        let digest = match self.resolve(&path) {
+    pub(super) fn digest(&self, path: &Path) -> Result<Option<Digest>> {
+        let digest = match self.resolve(path) {
             Ok((real, _)) => self.reader.digest(&real, MANIFEST_BYTES).ok(),
             Err(fault) if fault.error.code == ErrorCode::FileNotFound => return Ok(None),
             Err(_) => None,

@@ -4,6 +4,7 @@
 #![cfg(test)]
 
 mod archive;
+mod caches;
 mod format;
 mod install;
 mod registry;

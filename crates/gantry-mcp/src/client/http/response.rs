@@ -28,7 +28,7 @@ impl HttpSession {
             response = self.endpoint.post(&self.endpoint.url, headers, text) => response?,
         };
         if !response.status().is_success() {
-            return Err(error_response(response, in_session, Some(request.id)).await);
+            return Err(error_response(&self.dispatcher.target, response, in_session, Some(request.id)).await);
         }
         if call.method == "initialize" {
             self.set_id(&response);

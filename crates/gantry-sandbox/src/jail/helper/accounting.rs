@@ -86,7 +86,9 @@ impl Accounting {
     pub(super) fn new(proc: Proc, job: &HelperJob) -> Result<Self, JailError> {
         let limits = &job.spec.job.limits;
         let workspace = job.workspace.as_ref().filter(|_| job.spec.job.access == Access::Write);
-        let space = Space::new(workspace.into_iter().chain(&job.store), limits.written)
+        let stores = job.stores.iter().zip(&job.spec.job.stores);
+        let stores = stores.filter(|(_, store)| store.access == Access::Write).map(|(folder, _)| folder);
+        let space = Space::new(workspace.into_iter().chain(stores), limits.written)
             .at(Step::Limits, "the file system of a folder shows no use of it")?;
         let open = || -> io::Result<_> {
             let in_memory =

@@ -3,7 +3,7 @@
 use crate::jail::error::{JailError, Step};
 use crate::jail::probe::Backend;
 use crate::jail::protocol::JobSpec;
-use crate::jail::{Access, HOME, STORE, WORKSPACE};
+use crate::jail::{Access, HOME, Job, WORKSPACE};
 use landlock::{
     ABI, Access as _, AccessFs, BitFlags, PathBeneath, PathFd, Ruleset, RulesetAttr as _, RulesetCreated,
     RulesetCreatedAttr as _, RulesetError, RulesetStatus, Scope,
@@ -16,6 +16,7 @@ use rustix::thread::{
     set_capabilities_secure_bits, set_no_new_privs,
 };
 use std::io;
+use std::path::Path;
 
 const DESCRIPTORS: u64 = 1024;
 
@@ -98,25 +99,27 @@ fn sets(set: CapabilitySet) -> CapabilitySets {
 }
 
 /// Restricts files by Landlock as well, as far as the kernel has it. Returns whether it has any of it.
-pub(super) fn restrict_files(access: Access) -> Result<bool, JailError> {
-    let enforced = rules(access).and_then(RulesetCreated::restrict_self).map_err(|error| {
-        JailError::Step { step: Step::Confine, detail: format!("landlock: {error}"), errno: libc::EINVAL }
+pub(super) fn restrict_files(job: &Job) -> Result<bool, JailError> {
+    let enforced = rules(job).and_then(RulesetCreated::restrict_self).map_err(|error| JailError::Step {
+        step: Step::Confine,
+        detail: format!("landlock: {error}"),
+        errno: libc::EINVAL,
     })?;
     Ok(enforced.ruleset != RulesetStatus::NotEnforced)
 }
 
-fn rules(access: Access) -> Result<RulesetCreated, RulesetError> {
+fn rules(job: &Job) -> Result<RulesetCreated, RulesetError> {
     let read = AccessFs::from_read(RULES);
     let rules = Ruleset::default()
         .handle_access(AccessFs::from_all(RULES))?
         .scope(Scope::from_all(RULES))?
         .create()?;
     let mut rules = allow(rules, "/", read)?;
-    for path in [STORE, "/tmp", "/dev/shm", HOME] {
+    let stores = job.stores.iter().map(|store| (&*store.at, store.access));
+    let folders = stores.chain([(Path::new(WORKSPACE), job.access)]);
+    let writable = folders.filter(|(_, access)| *access == Access::Write).map(|(path, _)| path);
+    for path in writable.chain(["/tmp", "/dev/shm", HOME].map(Path::new)) {
         rules = allow(rules, path, AccessFs::from_all(RULES))?;
-    }
-    if access == Access::Write {
-        rules = allow(rules, WORKSPACE, AccessFs::from_all(RULES))?;
     }
     for path in ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"] {
         let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev | AccessFs::Truncate;
@@ -128,7 +131,7 @@ fn rules(access: Access) -> Result<RulesetCreated, RulesetError> {
 /// A path that is not in this jail needs no rule.
 fn allow(
     rules: RulesetCreated,
-    path: &str,
+    path: impl AsRef<Path>,
     access: BitFlags<AccessFs>,
 ) -> Result<RulesetCreated, RulesetError> {
     match PathFd::new(path) {

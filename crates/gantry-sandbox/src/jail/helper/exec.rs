@@ -3,7 +3,7 @@
 use super::{HelperJob, confine, seccomp};
 use crate::jail::error::{At as _, JailError, Step};
 use crate::jail::protocol;
-use crate::jail::{HOME, Job, STORE, WORKSPACE};
+use crate::jail::{BUILDS, HOME, Job, STORE, WORKSPACE};
 use crate::sys;
 use rustix::fs::{Access as Mode, FileType, Mode as Bits, OFlags, ResolveFlags};
 use rustix::io::Errno;
@@ -34,7 +34,7 @@ pub(super) fn run(helper: &HelperJob, first: &OwnedFd) -> Result<Infallible, Jai
     confine::limit(&helper.spec).at(Step::Limits, "")?;
     confine::give_up_capabilities().at(Step::Confine, "capabilities")?;
     let mut notes = Vec::new();
-    if !confine::restrict_files(job.access)? {
+    if !confine::restrict_files(job)? {
         notes.push("the kernel has no Landlock, the second wall around files".to_owned());
     }
     sys::jail::close_extra_on_exec().at(Step::Confine, "descriptors")?;
@@ -89,7 +89,8 @@ fn find(job: &Job) -> Option<PathBuf> {
 /// Whether a folder on the PATH is one that no job can have written to.
 fn is_trusted(folder: &Path) -> bool {
     let is_plain = |path: &Path| path.components().all(|part| part != Component::ParentDir);
-    let is_outside = |path: &Path| ![WORKSPACE, STORE].iter().any(|written| path.starts_with(written));
+    let is_outside =
+        |path: &Path| ![WORKSPACE, STORE, BUILDS].iter().any(|written| path.starts_with(written));
     folder.is_absolute()
         && is_plain(folder)
         && is_outside(folder)

@@ -19,10 +19,10 @@ use rustix::io::Errno;
 use rustix::mount::{MountAttrFlags, MoveMountFlags, OpenTreeFlags, move_mount, open_tree};
 
 use super::HelperJob;
+use crate::jail::WORKSPACE;
 use crate::jail::error::{At as _, JailError, Step};
 use crate::jail::probe::Backend;
 use crate::jail::workspace::{FileId, MountMode, ProtectedMount, is_empty, open_beneath};
-use crate::jail::{STORE, WORKSPACE};
 use crate::sys::jail::set_mount_attributes;
 
 /// What hidden folders and files look like.
@@ -66,11 +66,13 @@ fn make_one(workspace: &OwnedFd, wanted: &ProtectedMount) -> io::Result<()> {
 
 /// Refuses a workspace or a store from bubblewrap that is not the folder that Gantry had opened.
 pub(super) fn check_folders(job: &HelperJob) -> Result<(), JailError> {
-    for (folder, at) in [(&job.workspace, WORKSPACE), (&job.store, STORE)] {
-        let Some(folder) = folder else { continue };
-        let (wanted, found) = (fstat(folder).at(Step::Rootfs, at)?, stat(at).at(Step::Rootfs, at)?);
+    let workspace = job.workspace.iter().map(|folder| (folder, Path::new(WORKSPACE)));
+    let stores = job.stores.iter().zip(job.spec.job.stores.iter().map(|store| &*store.at));
+    for (folder, at) in workspace.chain(stores) {
+        let shown = at.display();
+        let (wanted, found) = (fstat(folder).at(Step::Rootfs, &shown)?, stat(at).at(Step::Rootfs, &shown)?);
         if FileId::of(&wanted) != FileId::of(&found) {
-            return Err(Errno::STALE).at(Step::Rootfs, at);
+            return Err(Errno::STALE).at(Step::Rootfs, shown);
         }
     }
     Ok(())

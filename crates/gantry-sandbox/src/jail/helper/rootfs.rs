@@ -23,7 +23,7 @@ use super::userns::{Folder, Folders};
 use crate::jail::error::{At as _, JailError, Step};
 use crate::jail::protocol::JobSpec;
 use crate::jail::workspace::FileId;
-use crate::jail::{Access, FILES, HOME, STORE, WORKSPACE};
+use crate::jail::{Access, BUILDS, FILES, HOME, STORE, WORKSPACE};
 use crate::sys::jail::set_mount_attributes;
 
 /// Programs and libraries: a link is copied, all else is shown.
@@ -62,7 +62,7 @@ pub(in crate::jail) const DEVICES: [(&str, &str); 5] = [
 ];
 
 /// Where no toolchain may be: the machine's secrets and devices, and the jail's own folders.
-const NO_TOOLCHAIN: [&str; 8] = ["/proc", "/sys", "/dev", "/run", "/etc", WORKSPACE, STORE, "/boot"];
+const NO_TOOLCHAIN: [&str; 9] = ["/proc", "/sys", "/dev", "/run", "/etc", WORKSPACE, STORE, BUILDS, "/boot"];
 
 /// Files that describe the jail.
 pub(in crate::jail) const TEXTS: [(&str, &str); 5] = [
@@ -106,7 +106,8 @@ enum What {
 pub(super) struct Sources {
     machine: Vec<Source>,
     workspace: Option<OwnedFd>,
-    store: Option<OwnedFd>,
+    /// Each with its place.
+    stores: Vec<(PathBuf, OwnedFd)>,
 }
 
 /// Copies the mounts of what is to be shown. The user still is that of the machine, so only what that one may see is found.
@@ -132,17 +133,13 @@ pub(super) fn gather(spec: &JobSpec, folders: Folders) -> Result<Sources, JailEr
             machine.extend(shown(path, READ).at(Step::Rootfs, path.display())?);
         }
     }
-    let flags = match spec.job.access {
-        Access::Read => READ,
-        Access::Write => WRITE,
-    };
-    let place = |folder: Option<Folder>, flags, what: &str| {
-        folder.map(|folder| placed(folder, flags)).transpose().at(Step::Rootfs, what)
-    };
+    let workspace = folders.workspace.map(|folder| placed(folder, spec.job.access));
+    let stores = folders.stores.into_iter().zip(&spec.job.stores);
+    let stores = stores.map(|(folder, store)| Ok((store.at.clone(), placed(folder, store.access)?)));
     Ok(Sources {
         machine,
-        workspace: place(folders.workspace, flags, "the workspace")?,
-        store: place(folders.store, WRITE, "the store")?,
+        workspace: workspace.transpose().at(Step::Rootfs, "the workspace")?,
+        stores: stores.collect::<io::Result<_>>().at(Step::Rootfs, "a store")?,
     })
 }
 
@@ -179,7 +176,11 @@ pub(in crate::jail) fn check_toolchain(path: &Path) -> io::Result<()> {
     if path.is_absolute() && is_plain && !is_refused { Ok(()) } else { Err(Errno::INVAL.into()) }
 }
 
-fn placed(folder: Folder, flags: MountAttrFlags) -> io::Result<OwnedFd> {
+fn placed(folder: Folder, access: Access) -> io::Result<OwnedFd> {
+    let flags = match access {
+        Access::Read => READ,
+        Access::Write => WRITE,
+    };
     let tree = match folder {
         Folder::Mounted(tree) => tree,
         Folder::Opened(folder) => {
@@ -235,8 +236,8 @@ pub(super) fn build(job: &HelperJob, sources: Sources) -> Result<Proc, JailError
         attach(workspace, WORKSPACE).at(Step::Rootfs, WORKSPACE)?;
         mounts::make(&job.spec.mounts)?;
     }
-    if let Some(store) = &sources.store {
-        put_mount(Path::new(STORE), store).at(Step::Rootfs, STORE)?;
+    for (at, store) in &sources.stores {
+        put_mount(at, store).at(Step::Rootfs, at.display())?;
     }
     set_mount_attributes(&root, READ, false).at(Step::Rootfs, "/")?;
     watched.at(Step::Rootfs, "/proc")

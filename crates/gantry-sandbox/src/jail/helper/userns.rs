@@ -34,11 +34,11 @@ pub(super) enum Folder {
     Mounted(OwnedFd),
 }
 
-/// The workspace and the store, as far as there are any.
+/// The workspace and the stores, as far as there are any.
 #[derive(Debug, Default)]
 pub(super) struct Folders {
     pub(super) workspace: Option<Folder>,
-    pub(super) store: Option<Folder>,
+    pub(super) stores: Vec<Folder>,
 }
 
 /// Enters the namespaces of a jail. The file system still is that of the machine, and so is the user.
@@ -48,16 +48,20 @@ pub(super) fn enter(job: &HelperJob) -> Result<Folders, JailError> {
     if is_root {
         set_thread_groups(&[]).at(Step::UserMap, "groups")?;
     }
-    let place = |folder: &Option<OwnedFd>, owner: Option<Owner>| match folder.as_ref().zip(owner) {
-        None => Ok(None),
-        Some((folder, owner)) if is_root && owner != outside => {
-            mounted_for(folder, owner, outside).map(|mount| Some(Folder::Mounted(mount)))
+    let place = |(folder, owner): (&OwnedFd, Owner)| {
+        if is_root && owner != outside {
+            return mounted_for(folder, owner, outside).map(Folder::Mounted);
         }
-        Some((folder, _)) => Ok(Some(Folder::Opened(folder.try_clone().at(Step::Job, "descriptors")?))),
+        Ok(Folder::Opened(folder.try_clone().at(Step::Job, "descriptors")?))
     };
     let placed = Folders {
-        workspace: place(&job.workspace, job.spec.workspace)?,
-        store: place(&job.store, job.spec.store)?,
+        workspace: job.workspace.as_ref().zip(job.spec.workspace).map(place).transpose()?,
+        stores: job
+            .stores
+            .iter()
+            .zip(job.spec.stores.iter().copied())
+            .map(place)
+            .collect::<Result<_, _>>()?,
     };
     if is_root {
         let namespace = user_namespace(INSIDE, outside)?;

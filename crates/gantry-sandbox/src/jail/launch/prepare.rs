@@ -54,12 +54,12 @@ fn start_helper(
     job: &Job,
 ) -> Result<(RunningJob, Pipes), JailError> {
     let failed = |error: io::Error| JailError::setup("starting the helper", &error);
-    let store = job.store.as_deref().map(open_store).transpose()?;
+    let stores = job.stores.iter().map(|store| open_store(&store.path)).collect::<Result<Vec<_>, _>>()?;
     let spec = JobSpec {
         backend: builder.backend,
         job: job.clone(),
         workspace: lease.map(|lease| lease.owner),
-        store: store.as_ref().map(|(_, owner)| *owner),
+        stores: stores.iter().map(|(_, owner)| *owner).collect(),
         mounts: lease.map(|lease| lease.mounts.clone()).unwrap_or_default(),
     };
     let job_file = protocol::write_job(&spec).map_err(failed)?;
@@ -80,7 +80,7 @@ fn start_helper(
     let running = RunningJob::new(control, process, cgroup).map_err(failed)?;
     let mut descriptors = vec![job_file.as_fd(), their_stdin.as_fd()];
     descriptors.extend(lease.map(|lease| lease.dir.as_fd()));
-    descriptors.extend(store.as_ref().map(|(folder, _)| folder.as_fd()));
+    descriptors.extend(stores.iter().map(|(folder, _)| folder.as_fd()));
     match protocol::send(&running.control, &memory_is_bounded, &descriptors) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(JailError::setup("handing the job to the helper", &error))

@@ -1,7 +1,7 @@
 //! What a job is given: arguments, environment, input, folders, files, and a partner in the network.
 
-use super::cell::Cell;
-use gantry_sandbox::jail::{Access, ExitReason, JailError};
+use super::cell::{Cell, kept};
+use gantry_sandbox::jail::{Access, BUILDS, ExitReason, JailError, Store};
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -223,20 +223,35 @@ async fn the_store_keeps_what_jobs_put_there() {
     let cell = Cell::new();
     let store = tempfile::tempdir().expect("a folder");
     let mut job = cell.shell("echo kept > /store/it && cat /store/it");
-    job.store = Some(store.path().to_owned());
+    job.stores = vec![kept(store.path(), Access::Write)];
     assert_eq!(cell.output(job).await, "kept\n");
     assert_eq!(fs::read_to_string(store.path().join("it")).expect("a file"), "kept\n");
     let mut job = cell.shell("cat /store/it");
-    job.store = Some(store.path().to_owned());
+    job.stores = vec![kept(store.path(), Access::Write)];
     job.access = Access::Read;
     assert_eq!(cell.output(job).await, "kept\n");
+}
+
+#[tokio::test]
+async fn a_store_to_read_is_changed_by_nothing_beside_one_that_is_written() {
+    let cell = Cell::new();
+    let (store, builds) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+    fs::write(store.path().join("it"), "kept").expect("a file");
+    let script = "cat /store/it; for try in 'echo x > /store/it' 'rm /store/it' 'touch /store/new' 'chmod 777 /store/it'                   'ln /store/it /workspace/it' 'mv /store/it /builds/it' 'mount -o remount,rw /store' 'umount /store';                   do sh -c \"$try\" 2>/dev/null && echo \"$try\"; done; echo built > /builds/new";
+    let mut job = cell.shell(script);
+    let written = Store { at: BUILDS.into(), ..kept(builds.path(), Access::Write) };
+    job.stores = vec![kept(store.path(), Access::Read), written];
+    assert_eq!(cell.output(job).await, "kept");
+    assert_eq!(fs::read_to_string(store.path().join("it")).expect("a file"), "kept");
+    assert_eq!(fs::read_dir(store.path()).expect("a folder").count(), 1);
+    assert_eq!(fs::read_to_string(builds.path().join("new")).expect("a file"), "built\n");
 }
 
 #[tokio::test]
 async fn a_store_that_is_not_there_is_an_error() {
     let cell = Cell::new();
     let mut job = cell.job("true", &[]);
-    job.store = Some("/no/such/folder".into());
+    job.stores = vec![kept("/no/such/folder", Access::Write)];
     let error = cell.try_run(job).await.expect_err("no store");
     assert!(matches!(error, JailError::Workspace { .. }), "{error}");
 }

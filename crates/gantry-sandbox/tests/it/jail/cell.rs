@@ -2,7 +2,8 @@
 
 use crate::world::{PROBE, World};
 use gantry_sandbox::jail::{
-    Access, ExitReason, JailError, Job, JobOutput, Limits, ProtectedPaths, Running, Sandbox, Workspace,
+    Access, ExitReason, JailError, Job, JobOutput, Limits, ProtectedPaths, Running, STORE, Sandbox, Store,
+    Workspace,
 };
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,6 +12,11 @@ use std::time::Duration;
 /// The program that can be a helper; somewhere else if another user runs the tests.
 pub(crate) fn probe() -> PathBuf {
     std::env::var_os("SANDBOX_PROBE").map_or_else(|| PROBE.into(), PathBuf::from)
+}
+
+/// A folder of the machine as the store of a job.
+pub(crate) fn kept(path: impl Into<PathBuf>, access: Access) -> Store {
+    Store { path: path.into(), at: STORE.into(), access }
 }
 
 /// One test's workspace, and the mark of its processes.
@@ -48,7 +54,7 @@ impl Cell {
             access: Access::Write,
             network: false,
             toolchains: Vec::new(),
-            store: None,
+            stores: Vec::new(),
             files: Vec::new(),
             limits: Limits {
                 wall: Duration::from_secs(60),

@@ -14,6 +14,21 @@ fn a_job_sees_the_same_in_every_kind_of_jail() {
     assert_eq!(native, bubblewrap);
 }
 
+#[test]
+fn a_store_to_read_is_so_in_every_kind_of_jail() {
+    for way in WAYS {
+        let yard = Yard::new(way, &[]);
+        let store = tempfile::tempdir().expect("a folder");
+        std::fs::write(store.path().join("it"), "kept").expect("a file");
+        yard.open_up_to(store.path());
+        let yard = yard.store(store.path());
+        let said = yard.output(
+            "cat /store/it; (echo x > /store/it; touch /store/new; rm /store/it) 2>&1 | grep -c Read-only",
+        );
+        assert_eq!(said, "kept3\n", "{way:?}");
+    }
+}
+
 /// The number of the call that sets the priority of input and output.
 const IOPRIO_SET: u32 = if cfg!(target_arch = "x86_64") { 251 } else { 30 };
 

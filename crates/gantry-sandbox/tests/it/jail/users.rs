@@ -1,6 +1,7 @@
 //! Every user may run Gantry and own the workspace: files get the right owner, and all else is the same.
 
-use super::cell::{Cell, probe};
+use super::cell::{Cell, kept, probe};
+use gantry_sandbox::jail::Access;
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::os::unix::process::CommandExt as _;
@@ -32,7 +33,7 @@ async fn the_store_belongs_to_whom_it_did() {
     let cell = Cell::new();
     let store = tempfile::tempdir().expect("a folder");
     let mut job = cell.shell("touch /store/new /workspace/new && stat -c %u:%g /store/new");
-    job.store = Some(store.path().to_owned());
+    job.stores = vec![kept(store.path(), Access::Write)];
     assert_eq!(cell.output(job).await, "1000:1000\n");
     assert_eq!(owner(&store.path().join("new")), owner(store.path()));
 }
@@ -48,7 +49,7 @@ async fn a_workspace_of_another_user_stays_that_users() {
         fs::set_permissions(cell.path(), fs::Permissions::from_mode(0o700)).expect("root may");
         let store = tempfile::tempdir().expect("a folder");
         let mut job = cell.shell("touch new && touch /store/new && stat -c %u:%g new .");
-        job.store = Some(store.path().to_owned());
+        job.stores = vec![kept(store.path(), Access::Write)];
         assert_eq!(cell.output(job).await, "1000:1000\n1000:1000\n");
         assert_eq!(owner(&cell.path().join("new")), ids);
         assert_eq!(owner(&store.path().join("new")), (0, 0));

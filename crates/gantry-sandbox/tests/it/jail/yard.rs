@@ -73,6 +73,12 @@ impl Yard {
         self
     }
 
+    /// Has jobs read a folder as their store.
+    pub(crate) fn store(mut self, path: &Path) -> Self {
+        self.words.push(("store", path.to_owned()));
+        self
+    }
+
     /// Changes a limit: `wall` in seconds, `memory` or `written` in MiB.
     pub(crate) fn limit(mut self, what: &'static str, most: u32) -> Self {
         self.words.push((what, most.to_string().into()));

@@ -8,6 +8,8 @@ use crate::dev::{NEW_PYTHON, cargo_config, own_python, project_command};
 use crate::failure::{self, Result};
 use crate::options::Registries;
 use gantry_core::digest::Digest;
+use gantry_sandbox::jail::{Access, STORE};
+use std::path::PathBuf;
 
 /// The log of what modules come to. Go compares with it what any proxy gives; it has no packages.
 const GO_SUMS: &str = "sum.golang.org";
@@ -111,8 +113,9 @@ pub(super) struct InstallPlan {
     pub(super) hosts: Vec<String>,
     /// The programs that have to be run for it; those with a network reach the hosts.
     pub(super) steps: Vec<CommandSpec>,
-    /// The manager's files in the project's folder, each with its digest, or none if it is not there.
-    pub(super) files: Vec<(&'static str, Option<Digest>)>,
+    /// The manager's files in the project's folder and in those above it, which managers read as well: paths relative to
+    /// the workspace, each with its digest, or none if it is not there.
+    pub(super) files: Vec<(PathBuf, Option<Digest>)>,
     /// What an approval is bound to, as one text: the project's folder, the command lines, the registry with its hosts,
     /// and the manager's files.
     pub(super) precondition: String,
@@ -147,7 +150,8 @@ impl InstallPlan {
         let access = NetworkAccess { hosts: Some(hosts.clone()), ..NetworkAccess::default() };
         let to_step = |run: CommandSpec| with_settings(run, ecosystem, &source, args.scripts);
         let steps: Vec<_> = manager.steps(project, args, &config, &access).into_iter().map(to_step).collect();
-        let files = manager.files.iter().map(|name| Ok((*name, project.digest(name)?)));
+        let paths = project.folder.ancestors().flat_map(|at| manager.files.iter().map(|name| at.join(name)));
+        let files = paths.map(|path| project.digest(&path).map(|digest| (path, digest)));
         let files = files.collect::<Result<Vec<_>>>()?;
         let commands: Vec<_> = steps.iter().map(CommandSpec::command_line).collect();
         let bound = serde_json::json!([project.folder, commands, source, hosts, files]);
@@ -204,7 +208,7 @@ impl Manager {
             if is_python { own.unwrap_or_else(|| project.in_jail(NEW_PYTHON)) } else { self.name.into() };
         let to_step = |line: &&'static str| {
             let run = project_command(&program).args(config).args(line.split(' ').flat_map(words));
-            CommandSpec { network: Some(access.clone()), ..run }
+            CommandSpec { network: Some(access.clone()), packages: Some(Access::Write), ..run }
         };
         let first = makes_environment.then(|| project_command("python3").args(["-m", "venv", ".venv"]));
         let lines = if args.packages.is_empty() { self.install } else { self.add };
@@ -223,6 +227,12 @@ pub(super) fn host(address: &str) -> &str {
 fn with_settings(run: CommandSpec, ecosystem: Ecosystem, source: &str, scripts: bool) -> CommandSpec {
     // What is reached is reached through the proxy, addresses of this machine among them.
     let run = run.env([("NO_PROXY", ""), ("no_proxy", "")]);
+    // By itself, pnpm keeps its store in the workspace, where every job can write. npm warns of the setting.
+    let store = (run.program == "pnpm").then(|| format!("{STORE}/pnpm"));
+    let stores = store
+        .iter()
+        .flat_map(|at| ["NPM_CONFIG_STORE_DIR", "PNPM_CONFIG_STORE_DIR"].map(|name| (name, at.as_str())));
+    let run = run.env(stores);
     match ecosystem {
         Ecosystem::Node => run.env([
             ("NPM_CONFIG_REGISTRY", source),
@@ -240,7 +250,8 @@ fn with_settings(run: CommandSpec, ecosystem: Ecosystem, source: &str, scripts: 
             let trusted = source.starts_with("http://").then(|| ("PIP_TRUSTED_HOST", host(source)));
             let quiet =
                 [("PIP_NO_COLOR", "1"), ("PIP_NO_INPUT", "1"), ("PIP_DISABLE_PIP_VERSION_CHECK", "1")];
-            run.env([("PIP_INDEX_URL", source)]).env(quiet).env(trusted)
+            // An environment in the workspace can have a pip.conf, of which an approver hears nothing.
+            run.env([("PIP_INDEX_URL", source), ("PIP_CONFIG_FILE", "/dev/null")]).env(quiet).env(trusted)
         }
         Ecosystem::Go => run.env([("GOPROXY", source)]),
         Ecosystem::Cargo => run,

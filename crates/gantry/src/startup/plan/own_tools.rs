@@ -22,8 +22,9 @@ use std::time::Duration;
 /// How much longer a call may take than what it waits for. The tool itself ends what runs too long and says what came
 /// of it; the limit of the call is the last resort.
 const GRACE_PERIOD: Duration = Duration::from_secs(10);
-/// The folder for packages in the data of a project.
-const PACKAGES: &str = "packages";
+/// The folder for packages that earlier versions had there. Jobs without an approval wrote to it, so nothing is installed
+/// from it.
+const OLD_PACKAGES: &str = "packages";
 /// Files of the index that `search_code` had there in earlier versions.
 const OLD_INDEX: [&str; 3] = ["search.db", "search.db-wal", "search.db-shm"];
 
@@ -45,7 +46,7 @@ pub(in crate::startup) fn own_tools(
     let runner = Arc::new(CommandRunner::open(
         workspace.clone(),
         protected.clone(),
-        project.places.data.join(PACKAGES),
+        project.places.data.clone(),
         project.web.allow_private.clone(),
         project.code.clone(),
     ));
@@ -80,6 +81,7 @@ fn families(
         // It only takes space, so that a file which stays is no reason to fail.
         std::fs::remove_file(project.places.data.join(name)).ok();
     }
+    std::fs::remove_dir_all(project.places.data.join(OLD_PACKAGES)).ok();
     Ok(vec![
         files,
         search_tools(&project.workspace, protected.clone(), project.search.clone())?,
