@@ -2,8 +2,9 @@
 
 use crate::world::{PROBE, World};
 use gantry_sandbox::jail::{
-    Access, ExitReason, JailError, Job, JobOutput, Limits, ProtectedPaths, Running, Sandbox, Workspace,
+    Access, ExitReason, JailError, Job, JobOutput, Limits, Running, Sandbox, Workspace,
 };
+use gantry_sandbox::protected::ProtectedPaths;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
