@@ -89,25 +89,22 @@ pub fn follow(path: &Path, alias: Option<(&Path, FileId)>) -> Result<Way, (PathB
         let mut add = |path: &Path, kind| {
             way.entries.push(PathEntry { path: path.to_owned(), id: FileId::of(&stat), kind });
         };
-        match FileType::from_raw_mode(stat.st_mode) {
-            FileType::Symlink => {
-                add(&next, EntryKind::Link { is_last: ahead.is_empty() });
-                links += 1;
-                if links > LINKS {
-                    return Ok(way);
-                }
-                let target = readlink(&next, Vec::new()).map_err(failed)?;
-                turn_to(Path::new(&OsString::from_vec(target.into_bytes())), &mut at, &mut ahead);
-            }
-            FileType::Directory => {
-                let known = alias.filter(|(_, id)| *id == FileId::of(&stat)).map(|(path, _)| path.to_owned());
-                at = known.unwrap_or(next);
-                add(&at, EntryKind::Folder);
-            }
-            _ => {
-                add(&next, EntryKind::End { is_dir: false });
+        let kind = FileType::from_raw_mode(stat.st_mode);
+        if kind == FileType::Symlink {
+            add(&next, EntryKind::Link { is_last: ahead.is_empty() });
+            links += 1;
+            if links > LINKS {
                 return Ok(way);
             }
+            let target = readlink(&next, Vec::new()).map_err(failed)?;
+            turn_to(Path::new(&OsString::from_vec(target.into_bytes())), &mut at, &mut ahead);
+        } else if kind == FileType::Directory {
+            let known = alias.filter(|(_, id)| *id == FileId::of(&stat)).map(|(path, _)| path.to_owned());
+            at = known.unwrap_or(next);
+            add(&at, EntryKind::Folder);
+        } else {
+            add(&next, EntryKind::End { is_dir: false });
+            return Ok(way);
         }
     }
     way.end_in(at)

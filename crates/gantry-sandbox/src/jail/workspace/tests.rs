@@ -283,7 +283,7 @@ fn a_repository_in_which_nothing_can_be_made_is_read_only() {
     fixture.git(&["init", "-q"]);
     fs::set_permissions(fixture.at(".git"), fs::Permissions::from_mode(0o555)).unwrap();
     assert_eq!(covered(&fixture.workspace(&[], &[])), ["seal .git/"]);
-    fs::set_permissions(fixture.at(".git"), fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(fixture.at(".git"), fs::Permissions::from_mode(0o0)).unwrap();
     assert_eq!(covered(&fixture.workspace(&[], &[])), ["seal .git/"]);
     fs::set_permissions(fixture.at(".git"), fs::Permissions::from_mode(0o755)).unwrap();
 }

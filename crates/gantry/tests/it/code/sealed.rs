@@ -19,6 +19,10 @@ pub(super) fn prepare(home: TestDir) -> TestDir {
     home.write("readme.txt", "hello\n");
     let init = std::process::Command::new("git").args(["init", "-q"]).current_dir(home.path()).status();
     assert!(init.expect("git is installed").success());
+    // As the first job would make them.
+    for folder in ["modules", "worktrees"] {
+        std::fs::create_dir(home.path().join(".git").join(folder)).expect("a folder");
+    }
     home
 }
 
