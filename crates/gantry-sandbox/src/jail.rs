@@ -24,7 +24,7 @@ pub use job::{
     Access, BUILDS, Captured, ExitReason, FILES, HOME, Job, JobOutput, Limits, PROXY, STORE, SandboxInfo,
     Store, WORKSPACE,
 };
-pub use workspace::{ProtectedPaths, Workspace, is_placeholder, looks_like_placeholder};
+pub use workspace::Workspace;
 
 use std::net::TcpListener;
 use std::path::PathBuf;
@@ -123,7 +123,7 @@ impl Running {
 }
 
 /// Waits, for some seconds at most, until nothing is left of jobs that have ended or were dropped. Call it before this
-/// process ends, or placeholders for protected paths stay in the workspace. Without jobs it returns at once.
+/// process ends, or what they made in `.git` is not looked at. Without jobs it returns at once.
 pub async fn wait_idle() {
     #[cfg(target_os = "linux")]
     launch::wait_idle().await;

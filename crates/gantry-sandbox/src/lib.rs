@@ -3,6 +3,7 @@
 
 pub mod jail;
 mod process;
+pub mod protected;
 mod sys;
 
 pub use process::{Child, Error, Exit, Spec, base_environment, guard_main, spawn};

@@ -12,31 +12,17 @@
 //!   follows those of a caller's path, and it leaves out what is hidden.
 //! * [`entry`]: the functions on a single name in an opened directory that both are made of.
 //!
-//! What is protected is decided by [`protected`] and [`definitions`], where a catalogue entry may work by [`allow`].
+//! What is protected is decided by [`protected`], where a catalogue entry may work by [`allow`].
 
 pub(crate) mod allow;
-pub(crate) mod definitions;
 pub(crate) mod entry;
 pub(crate) mod path;
 pub(crate) mod protected;
 pub(crate) mod reader;
 pub(crate) mod root;
 
+pub use gantry_sandbox::protected::ProtectedPaths;
 use std::path::PathBuf;
-
-/// What no tool may touch, although it may lie in the workspace: absolute paths, wherever they are and whether or
-/// not they exist yet.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ProtectedPaths {
-    /// Neither read nor changed.
-    pub hidden: Vec<PathBuf>,
-    /// Read, but not changed.
-    pub read_only: Vec<PathBuf>,
-    /// Folders with definitions of agents and tools: `agents/*.md`, `agents/*/agent.json` and `tools/*/tool.json` in
-    /// them and in each folder of their `projects`, and `gantry.*.lock` in them, are read-only, whenever they appear.
-    /// Everything else in there is not.
-    pub definition_dirs: Vec<PathBuf>,
-}
 
 /// Why a workspace cannot be opened.
 #[derive(Debug, thiserror::Error)]

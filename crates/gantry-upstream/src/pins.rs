@@ -9,7 +9,6 @@ use crate::listing::Listing;
 use arc_swap::ArcSwap;
 use gantry_core::digest::Digest;
 use gantry_provider::{PinDiff, Pins};
-use gantry_sandbox::jail::is_placeholder;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -171,9 +170,6 @@ fn read_file(file: &Path) -> Result<Pinned, String> {
         )
     };
     let text = match fs::metadata(file).and_then(|metadata| {
-        if is_placeholder(&metadata) {
-            return Err(io::ErrorKind::NotFound.into());
-        }
         if metadata.len() > MAX_BYTES {
             return Err(io::Error::other(format!("it is larger than {MAX_BYTES} bytes")));
         }

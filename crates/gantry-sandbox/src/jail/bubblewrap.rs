@@ -27,8 +27,6 @@ use tokio::process::Command;
 pub(crate) const BUBBLEWRAP: &str = "/usr/bin/bwrap";
 /// Where the helper's executable is in the jail.
 const HELPER: &str = "/run/gantry-helper";
-/// A path that becomes protected only when it is made.
-const REPOSITORY: &str = ".git";
 /// Bytes for a folder in memory that holds nothing but mount points.
 const EMPTY_SIZE: u64 = 1 << 20;
 /// Bytes for the files of a job.
@@ -84,25 +82,25 @@ pub(crate) fn command(
     Ok(command)
 }
 
-/// Refuses a job while another one could turn the repository into something else as bubblewrap mounts over it: a job that
-/// has run since before there was a repository, so that nothing in it is held in place. bubblewrap follows links anywhere,
-/// and makes mount points that it does not find. All other protected paths are held in place in every jail.
+/// Refuses a job while another one could turn something protected into something else as bubblewrap mounts over it: a job
+/// that has run since before there was a repository, or while a protected path did not exist, so that it is not held in
+/// place. bubblewrap follows links anywhere, and makes mount points that it does not find.
 fn keep_apart(lease: &WorkspaceLease, spec: &JobSpec) -> Result<(), JailError> {
-    let is_held = spec.mounts.iter().any(|mount| mount.path.starts_with(REPOSITORY));
     let refused = match spec.job.access {
         Access::Read => Ok(false),
-        Access::Write if is_held => sys::jail::is_marked(&lease.dir),
-        Access::Write => sys::jail::mark(&lease.dir).map(|()| false),
+        Access::Write if lease.has_missing => sys::jail::mark(&lease.dir).map(|()| false),
+        Access::Write => sys::jail::is_marked(&lease.dir),
     };
     let reason = match refused {
         Ok(false) => return Ok(()),
         Ok(true) => {
-            "a job that still runs was started before it was made, and can change it; try again when that job has ended"
+            "a job that still runs was started before there was a repository, or another protected file, and can change it; \
+             try again when that job has ended"
                 .to_owned()
         }
         Err(error) => format!("the workspace cannot be locked: {error}"),
     };
-    Err(unprotected(&lease.path().join(REPOSITORY), &reason))
+    Err(unprotected(lease.path(), &reason))
 }
 
 fn bind(access: Access) -> &'static str {
@@ -209,7 +207,14 @@ mod tests {
 
     fn spec(access: Access, mounts: Vec<ProtectedMount>) -> JobSpec {
         let job = Job { access, ..Job::probe() };
-        JobSpec { backend: Backend::Bubblewrap, job, workspace: None, stores: Vec::new(), mounts }
+        JobSpec {
+            backend: Backend::Bubblewrap,
+            job,
+            workspace: None,
+            stores: Vec::new(),
+            mounts,
+            absent: Vec::new(),
+        }
     }
 
     fn words(spec: &JobSpec, workspace: Option<&Path>) -> String {

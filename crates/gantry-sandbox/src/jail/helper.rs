@@ -8,8 +8,7 @@
 //! when it closes, and the kernel kills all processes of a process namespace together with its first one. The first
 //! process therefore also is the one that supervises the limits.
 //!
-//! Invariant: each of them has a single thread. The helper and the first process never let go of the descriptor of the
-//! workspace, which holds its lock.
+//! Invariant: each of them has a single thread.
 
 mod accounting;
 mod confine;

@@ -134,7 +134,7 @@ impl Task {
 
     async fn begin(&mut self) -> Result<(RunningJob, Pipes), JailError> {
         let (builder, workspace, job) = (self.builder.clone(), self.workspace.take(), Arc::clone(&self.job));
-        // Finding paths, locking and forking block.
+        // Finding paths and forking block.
         let preparing =
             tokio::task::spawn_blocking(move || prepare::prepare(&builder, workspace.as_ref(), &job));
         preparing.await.map_err(|error| JailError::setup("starting", &error))?
@@ -205,6 +205,6 @@ impl Drop for ActiveJob {
 pub(crate) async fn wait_idle() {
     let mut count = COUNT.subscribe();
     if timeout(END_LIMIT, count.wait_for(|count| *count == 0)).await.is_err() {
-        tracing::warn!("jobs are still ending; the next job removes their placeholders for protected paths");
+        tracing::warn!("jobs are still ending; what they made in .git is not looked at");
     }
 }

@@ -20,6 +20,7 @@ use std::fs::File;
 use std::io::{self, BufReader, BufWriter, IoSlice, IoSliceMut, Seek as _};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Limit: bytes of one message; a report of a failure holds a path.
@@ -39,6 +40,8 @@ pub(crate) struct JobSpec {
     pub(crate) stores: Vec<Owner>,
     /// The mounts over protected paths of the workspace, in their order.
     pub(crate) mounts: Vec<ProtectedMount>,
+    /// Paths of the workspace that must not come to exist.
+    pub(crate) absent: Vec<PathBuf>,
 }
 
 /// A user and a group, by their numbers outside the jail.
@@ -53,7 +56,8 @@ pub(crate) struct Owner {
 pub(crate) enum Report {
     /// The listener at the proxy's address in the jail is attached.
     Listening,
-    /// The program is about to be executed. If no other report follows, it counts as run.
+    /// The program is about to be executed. If no other report follows, it counts as run. The descriptor is the first
+    /// process of the jail, which ends after all others.
     Executing,
     /// The program is executed. What this jail lacks, for people.
     Started {
@@ -163,6 +167,7 @@ mod tests {
             workspace: None,
             stores: Vec::new(),
             mounts: Vec::new(),
+            absent: Vec::new(),
         };
         let read = read_job(write_job(&spec).unwrap()).unwrap();
         assert_eq!(read.job.files, [("one".to_owned(), long)]);

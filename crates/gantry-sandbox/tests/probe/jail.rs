@@ -1,10 +1,8 @@
-//! `sandbox-probe jail WORKSPACE SCRIPT [hidden|read_only|folder PATH | wall SECONDS | memory MIB | written MIB | store
-//! PATH]...`: runs a shell script in a
-//! jail, as Gantry would.
+//! `sandbox-probe jail WORKSPACE SCRIPT [hidden|read_only PATH | wall SECONDS | memory MIB | written MIB | store PATH]...`:
+//! runs a shell script in a jail, as Gantry would.
 
-use gantry_sandbox::jail::{
-    Access, ExitReason, Job, Limits, ProtectedPaths, STORE, Sandbox, Store, Workspace,
-};
+use gantry_sandbox::jail::{Access, ExitReason, Job, Limits, STORE, Sandbox, Store, Workspace};
+use gantry_sandbox::protected::ProtectedPaths;
 use std::error::Error;
 use std::ffi::OsString;
 use std::io::{self, Write as _};
@@ -35,7 +33,6 @@ async fn ran(mut args: impl Iterator<Item = OsString>) -> Result<ExitCode, Box<d
         match kind.to_str() {
             Some("hidden") => protected.hidden.push(value.into()),
             Some("read_only") => protected.read_only.push(value.into()),
-            Some("folder") => protected.read_only_dirs.push(value.into()),
             Some("wall") => job.limits.wall = Duration::from_secs(number()?),
             Some("memory") => job.limits.memory = number()? << 20,
             Some("store") => {

@@ -8,7 +8,6 @@ use crate::command::toolchains::Toolchains;
 use crate::failure::{self, Result};
 use crate::options::{BuildLimits, CodeOptions};
 use crate::workspace::ProtectedPaths;
-use crate::workspace::definitions::is_lock;
 use gantry_core::{CallFailure, EffectState, ErrorCode, ToolError};
 use gantry_egress::address_guard::IpNet;
 use gantry_egress::host_pattern::{HostPattern, InvalidHostPattern};
@@ -16,9 +15,10 @@ use gantry_egress::proxy::{self, Credential, Rules};
 use gantry_provider::options::Secret;
 use gantry_provider::task;
 use gantry_sandbox::jail::{
-    self, Access, BUILDS, ExitReason, JailError, Job, JobOutput, Limits, PROXY, STORE, Sandbox, Store,
-    WORKSPACE, Workspace,
+    Access, BUILDS, ExitReason, JailError, Job, JobOutput, Limits, PROXY, STORE, Sandbox, Store, WORKSPACE,
+    Workspace,
 };
+use gantry_sandbox::protected::{EntryKind, follow};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -29,13 +29,8 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// Folders of a catalogue whose files define agents and tools. A job reads them as they are.
-const CATALOGUE_FOLDERS: [&str; 3] = ["agents", "tools", "projects"];
 /// Jobs of a project that run at once; more wait for their turn.
 const JOBS: usize = 16;
-/// Entries of a catalogue's folder that are looked at for such files.
-const ENTRIES: usize = 10_000;
-
 /// Which limits of the configuration hold for a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LimitKind {
@@ -150,7 +145,7 @@ impl CommandRunner {
         private: Vec<IpNet>,
         options: CodeOptions,
     ) -> Self {
-        let jail_workspace = Workspace::open(&workspace, jail_protection(&protected));
+        let jail_workspace = Workspace::open(&workspace, protected.clone());
         let excluded = protected.hidden.iter().chain(&protected.read_only).chain([&workspace]);
         let excluded: Vec<PathBuf> = excluded.cloned().collect();
         let toolchains = Toolchains::find(&options.toolchains, &excluded);
@@ -164,6 +159,21 @@ impl CommandRunner {
             toolchains,
             slots: Semaphore::new(JOBS),
         }
+    }
+
+    /// The files and folders of the workspace that are hidden, relative to it. A link counts with what it leads to.
+    pub(crate) fn hidden(&self) -> Result<Vec<PathBuf>, String> {
+        let root = self.workspace.canonicalize().map_err(|error| error.to_string())?;
+        let mut found = Vec::new();
+        for path in &self.protected.hidden {
+            let way = follow(path, None).map_err(|(at, error)| format!("{}: {error}", at.display()))?;
+            let entries = way.entries.into_iter().filter(|_| way.missing.is_none());
+            let ends = entries.filter(|entry| {
+                matches!(entry.kind, EntryKind::End { .. } | EntryKind::Link { is_last: true })
+            });
+            found.extend(ends.filter_map(|end| Some(end.path.strip_prefix(&root).ok()?.to_owned())));
+        }
+        Ok(found)
     }
 
     /// The program that a command means to jobs: its folder as it really is, and its name as it is written. A name is
@@ -377,21 +387,6 @@ const KILLED: i32 = 9;
 
 pub(crate) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
-
-fn jail_protection(protected: &ProtectedPaths) -> jail::ProtectedPaths {
-    let mut read_only = protected.read_only.clone();
-    read_only.extend(protected.definition_dirs.iter().flat_map(|folder| locks(folder)));
-    let folders =
-        protected.definition_dirs.iter().flat_map(|root| CATALOGUE_FOLDERS.map(|name| root.join(name)));
-    jail::ProtectedPaths { hidden: protected.hidden.clone(), read_only, read_only_dirs: folders.collect() }
-}
-
-/// The files in a folder that pin tools: the main one, whether or not it exists, and those of other projects.
-fn locks(folder: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().take(ENTRIES);
-    let found = entries.filter(|entry| is_lock(&entry.file_name())).map(|entry| entry.path());
-    found.chain([folder.join("gantry.lock")]).collect()
 }
 
 fn fault(error: &JailError) -> CallFailure {

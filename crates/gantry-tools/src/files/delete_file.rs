@@ -11,7 +11,7 @@ use crate::text::{counted, display_text};
 use crate::tool::prelude::*;
 use crate::workspace::entry::{Kind, identity, names, open_dir, size, stat_at, sync};
 use crate::workspace::path::{RelPath, printable};
-use crate::workspace::protected::{Id, is_git};
+use crate::workspace::protected::{FileId, is_git};
 use crate::workspace::root::{Entry, Links, WorkspaceRoot};
 use gantry_core::digest::Digest;
 use gantry_core::{ErrorCode, ToolError};
@@ -131,11 +131,11 @@ struct Walk<'a> {
     args: &'a Args,
     stop: &'a CancellationToken,
     /// What the survey saw, of a walk that deletes: nothing else goes.
-    judged: Option<&'a HashSet<Id>>,
+    judged: Option<&'a HashSet<FileId>>,
     /// Entries that were seen, or deleted; several names can be of one file.
     count: usize,
     hasher: Sha256,
-    seen: HashSet<Id>,
+    seen: HashSet<FileId>,
     deleted: Vec<String>,
 }
 
@@ -200,7 +200,7 @@ impl<'a> Walk<'a> {
         self.refuse_protected(&stat)?;
         match self.judged {
             None => self.note_seen(name, &stat, depth)?,
-            Some(judged) if judged.contains(&Id::of(&stat)) => {}
+            Some(judged) if judged.contains(&FileId::of(&stat)) => {}
             Some(_) => {
                 return Err(failure::outdated(format!(
                     "{} appeared meanwhile and is left; call again",
@@ -239,7 +239,7 @@ impl<'a> Walk<'a> {
                 self.entry.shown
             )));
         }
-        self.seen.insert(Id::of(stat));
+        self.seen.insert(FileId::of(stat));
         let depth = (depth as u64).to_le_bytes();
         for part in [&depth[..], name.as_bytes(), b"\0", identity(stat).as_bytes(), b"\0"] {
             self.hasher.update(part);
@@ -248,7 +248,7 @@ impl<'a> Walk<'a> {
     }
 
     fn refuse_protected(&self, stat: &Stat) -> Result<()> {
-        if !self.entry.parent.protection.hides(Id::of(stat)) {
+        if !self.entry.parent.protection.hides(FileId::of(stat)) {
             return Ok(());
         }
         Err(failure::denied(format!(

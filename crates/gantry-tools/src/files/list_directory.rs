@@ -4,13 +4,12 @@ use super::FileTool;
 use crate::tool::prelude::*;
 use crate::workspace::entry::{Kind, modified, names, open_dir, size, stat_at};
 use crate::workspace::path::{RelPath, printable};
-use crate::workspace::protected::{Id, Protection};
+use crate::workspace::protected::{FileId, Protection};
 use crate::workspace::root::WorkspaceRoot;
-use gantry_sandbox::jail::looks_like_placeholder;
 use rustix::fs::{Stat, fstat};
 use rustix::io::Errno;
 use std::collections::BinaryHeap;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use tokio_util::sync::CancellationToken;
@@ -116,7 +115,7 @@ struct Listing<'a> {
 impl Listing<'_> {
     /// Lists a directory that is not hidden. One within that cannot be listed leaves the listing incomplete, not failed.
     fn add_directory(&mut self, dir: &OwnedFd, prefix: &str, depth: usize) -> Result<(), Errno> {
-        if depth > DEPTH || self.protection.hides(Id::of(&fstat(dir)?)) {
+        if depth > DEPTH || self.protection.hides(FileId::of(&fstat(dir)?)) {
             return Err(Errno::ACCESS);
         }
         for name in self.first_names(dir)? {
@@ -126,7 +125,7 @@ impl Listing<'_> {
             }
             // What is gone by now is not there.
             let Some(stat) = stat_at(dir, &name)? else { continue };
-            if self.protection.hides(Id::of(&stat)) || is_placeholder(dir, &name, &stat) {
+            if self.protection.hides(FileId::of(&stat)) {
                 continue;
             }
             let shown = format!("{prefix}{}", printable(name.as_bytes()));
@@ -162,12 +161,6 @@ impl Listing<'_> {
         }
         Ok(first.into_sorted_vec())
     }
-}
-
-/// Whether this is a placeholder while a program runs, and so no file of the workspace: there is nothing in it.
-fn is_placeholder(dir: &OwnedFd, name: &OsStr, stat: &Stat) -> bool {
-    let is_empty = || open_dir(dir, name).and_then(names).is_ok_and(|mut names| names.next().is_none());
-    looks_like_placeholder(stat.st_mode, size(stat)) && (Kind::of(stat) != Kind::Directory || is_empty())
 }
 
 fn describe_entry(name: String, stat: &Stat) -> Listed {

@@ -2,10 +2,9 @@
 
 use super::{FileTool, unchanged, verdict};
 use crate::tool::prelude::*;
-use crate::workspace::definitions::rename_lock;
 use crate::workspace::entry::{Kind, identity, stat_at, sync};
 use crate::workspace::path::RelPath;
-use crate::workspace::protected::Id;
+use crate::workspace::protected::FileId;
 use crate::workspace::root::{Entry, Existing, Links, WorkspaceRoot};
 use gantry_core::digest::Digest;
 use rustix::fs::{AtFlags, Mode, RenameFlags};
@@ -59,7 +58,6 @@ impl FileTool for MoveFile {
 
     fn run(root: &WorkspaceRoot, call: &PermittedCall<Args>) -> Result<Output> {
         let (args, judged) = (&call.args, call.judged()?);
-        let lock = rename_lock();
         let ends = Ends::find(root, args)?;
         let (from, to) = (&ends.from.shown, &ends.to.shown);
         if unchanged(&ends.fingerprint) != judged {
@@ -68,9 +66,7 @@ impl FileTool for MoveFile {
             )));
         }
         let (old, new) = (ends.from.at()?, ends.to.at()?);
-        let renamed = rename(old, new, ends.replaced.is_some());
-        drop(lock);
-        renamed.map_err(|error| match error {
+        rename(old, new, ends.replaced.is_some()).map_err(|error| match error {
             Errno::EXIST if args.overwrite => failure::outdated(format!(
                 "{to} appeared since the call was judged, and nothing was moved; call again"
             )),
@@ -108,14 +104,13 @@ impl Ends {
         to.at()?;
         from.may_change()?;
         to.may_change()?;
-        to.parent.may_receive(&to.name, &from, new)?;
         // Asked of the kernel, it would be told apart from a rename it does not know only by trying.
-        if Kind::of(moved) == Kind::Directory && to.parent.is_in(Id::of(moved)) {
+        if Kind::of(moved) == Kind::Directory && to.parent.is_in(FileId::of(moved)) {
             return Err(failure::failed(format!("{old} cannot be moved into itself ({new})")));
         }
         if let Some(replaced) = &to.stat {
             // A rename between two names of one file does nothing and says that it succeeded.
-            if Id::of(moved) == Id::of(replaced) {
+            if FileId::of(moved) == FileId::of(replaced) {
                 return Err(failure::failed(format!("{old} and {new} are the same file; nothing was moved")));
             }
             if args.overwrite && Kind::of(moved) == Kind::Directory && Kind::of(replaced) != Kind::Directory {

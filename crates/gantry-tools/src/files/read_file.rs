@@ -4,7 +4,7 @@ use super::{Encoding, FileTool};
 use crate::tool::prelude::*;
 use crate::workspace::entry::{Kind, modified, open_regular, read_bounded, size};
 use crate::workspace::path::RelPath;
-use crate::workspace::protected::Id;
+use crate::workspace::protected::FileId;
 use crate::workspace::root::{Links, WorkspaceRoot};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -51,7 +51,7 @@ impl FileTool for ReadFile {
         let shown = path.shown();
         let entry = root.resolve(&path, Links::Follow)?;
         let found = entry.existing()?;
-        entry.parent.protection.refuse_hidden(Id::of(found), shown)?;
+        entry.parent.protection.refuse_hidden(FileId::of(found), shown)?;
         if Kind::of(found) != Kind::File {
             return Err(failure::failed(format!(
                 "{shown} is not a regular file, so it is not read; list_directory shows what is in a directory"
@@ -60,7 +60,7 @@ impl FileTool for ReadFile {
         let (dir, name) = entry.at()?;
         let (file, stat) = open_regular(dir, name).map_err(|error| entry.os_error("reading", error))?;
         // What is open counts, not what had the name a moment ago.
-        entry.parent.protection.refuse_hidden(Id::of(&stat), shown)?;
+        entry.parent.protection.refuse_hidden(FileId::of(&stat), shown)?;
         let content = read_bounded(file, READ_BYTES);
         let bytes =
             content.map_err(|error| failure::io_error("reading", shown, &error))?.ok_or_else(|| {

@@ -7,7 +7,6 @@
 use super::move_file::rename;
 use super::{ABSENT, Encoding, FileTool, unchanged, verdict};
 use crate::tool::prelude::*;
-use crate::workspace::definitions::rename_lock;
 use crate::workspace::entry::{Kind, sync};
 use crate::workspace::path::RelPath;
 use crate::workspace::root::{Entry, Existing, Links, WorkspaceRoot};
@@ -169,12 +168,7 @@ fn put_content(entry: &Entry, content: &[u8], judged: &str) -> Result<()> {
             "{shown} has changed since it was approved, and nothing was overwritten; call again"
         )));
     }
-    let lock = rename_lock();
-    // The directory can have been moved meanwhile to where this name means more.
-    check_target(entry)?;
-    let renamed = rename((dir, &temporary.name), (dir, name), !is_new);
-    drop(lock);
-    renamed.map_err(|error| match error {
+    rename((dir, &temporary.name), (dir, name), !is_new).map_err(|error| match error {
         Errno::EXIST if is_new => failure::outdated(format!(
             "{shown} appeared since the call was judged, and nothing was overwritten; call again"
         )),

@@ -10,15 +10,16 @@ const FILES_BYTES: usize = 512 * 1024;
 /// Bytes of a revision, a branch, a remote, or a condition of the log.
 const WORD_BYTES: usize = 1024;
 
-/// Paths in the workspace as git finds them in the jail, wherever it starts.
+/// Paths in the workspace as git finds them in the jail, wherever it starts: pathspecs that stand for themselves.
 pub(super) fn jail_paths(paths: &[String]) -> Result<Vec<String>> {
     if paths.iter().map(String::len).sum::<usize>() > FILES_BYTES {
         return Err(failure::invalid(format!(
             "files: at most {FILES_BYTES} bytes are taken; name folders instead"
         )));
     }
-    let in_jail =
-        |path: &String| Ok([&[WORKSPACE], &*RelPath::parse(path)?.plain_names()].concat().join("/"));
+    let in_jail = |path: &String| {
+        Ok(format!(":(literal){}", [&[WORKSPACE], &*RelPath::parse(path)?.plain_names()].concat().join("/")))
+    };
     paths.iter().map(in_jail).collect()
 }
 

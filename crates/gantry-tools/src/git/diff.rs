@@ -134,6 +134,9 @@ mod tests {
             );
         }
         let right = diff_script(&args(r#"{"from":"main","staged":true,"files":["a/../b","."]}"#)).unwrap();
-        assert_eq!(right.args[3..], ["--cached", "3", "main", "", "/workspace/b", "/workspace"]);
+        assert_eq!(
+            right.args[3..],
+            ["--cached", "3", "main", "", ":(literal)/workspace/b", ":(literal)/workspace"]
+        );
     }
 }

@@ -202,7 +202,7 @@ mod tests {
         assert_eq!(words[0], "main..x");
         assert!(words.contains(&"--author=--all".to_owned()) && words.contains(&"--grep=a b".to_owned()));
         let end = words.iter().position(|arg| *arg == "--").unwrap();
-        assert_eq!(words[end + 1..], ["/workspace/-f"]);
+        assert_eq!(words[end + 1..], [":(literal)/workspace/-f"]);
         for wrong in [r#"{"rev":"--all"}"#, r#"{"rev":""}"#, r#"{"since":"a\nb"}"#, r#"{"author":""}"#] {
             assert!(log_script(&args(wrong)).is_err(), "{wrong}");
         }

@@ -22,7 +22,7 @@ const OUTPUT: usize = 4 * 1024 * 1024;
 
 /// What every git has in its environment: nothing of this machine's settings, no person to ask, texts that can be read, and
 /// every commit as it is, for tools can write the files by which a repository shows another one in its place.
-const ENV: [(&str, &str); 14] = [
+const ENV: [(&str, &str); 13] = [
     ("GIT_CONFIG_NOSYSTEM", "1"),
     ("GIT_CONFIG_GLOBAL", "/dev/null"),
     ("GIT_ATTR_NOSYSTEM", "1"),
@@ -34,7 +34,6 @@ const ENV: [(&str, &str); 14] = [
     ("GIT_NO_LAZY_FETCH", "1"),
     ("GIT_NO_REPLACE_OBJECTS", "1"),
     ("GIT_GRAFT_FILE", "/dev/null"),
-    ("GIT_LITERAL_PATHSPECS", "1"),
     ("GIT_OPTIONAL_LOCKS", "0"),
     ("LC_ALL", "C"),
 ];
@@ -92,12 +91,28 @@ impl GitContext {
     /// Runs a script in a folder of the workspace to its end, with any code. Only a limit is a failure.
     pub(super) async fn run_to_end(&self, path: &str, mut script: CommandSpec) -> Result<JobOutput> {
         script.folder = RelPath::parse(path)?.plain_names().iter().collect();
+        script.env.insert("GANTRY_HIDDEN".to_owned(), self.hidden()?);
         let (wall, effect) = (script.wall, effect_if_ended(&script));
         let ran = self.runner.run(script).await?;
         match self.runner.limit_fault(&ran, "git", wall, LimitKind::Code) {
             Some(fault) => Err(CallFailure { effect, ..fault }),
             None => Ok(ran),
         }
+    }
+
+    /// The paths in the jail that are hidden from tools, one in each line.
+    fn hidden(&self) -> Result<String> {
+        let mut lines = String::new();
+        for path in self.runner.hidden().map_err(failure::failed)? {
+            let path = path.to_str().filter(|path| !path.contains('\n')).ok_or_else(|| {
+                let path = printable(path.as_os_str().as_encoded_bytes());
+                failure::failed(format!(
+                    "{path} belongs to Gantry, and git cannot leave it out; let a person rename it"
+                ))
+            })?;
+            lines.extend([WORKSPACE, "/", path, "\n"]);
+        }
+        Ok(lines)
     }
 
     /// Runs a script that has to succeed.

@@ -6,7 +6,7 @@
 
 use super::Error;
 use super::entry::open_dir;
-use super::protected::{Id, resolved};
+use super::protected::FileId;
 use crate::failure::{self, Result};
 use crate::text::display_text;
 use rustix::fs::fstat;
@@ -77,7 +77,7 @@ impl Allowed {
     /// directory and all above it. No names mean the directory itself.
     pub(crate) fn check<'a>(
         &self,
-        (root, here, ancestors): (impl AsFd, Id, &[Id]),
+        (root, here, ancestors): (impl AsFd, FileId, &[FileId]),
         names: impl Iterator<Item = &'a OsStr>,
         path: &str,
     ) -> Result<()> {
@@ -92,7 +92,7 @@ impl Allowed {
         )))
     }
 
-    fn allowed_below(&self, root: impl AsFd, here: Id, ancestors: &[Id]) -> AllowedBelow {
+    fn allowed_below(&self, root: impl AsFd, here: FileId, ancestors: &[FileId]) -> AllowedBelow {
         let mut only = Vec::new();
         for names in &self.paths {
             let found = directories(root.as_fd(), names);
@@ -122,15 +122,15 @@ impl AllowedBelow {
 }
 
 /// The root and the directories on the way down these names, as far as they exist.
-fn directories(root: impl AsFd, names: &[OsString]) -> Vec<Id> {
-    let mut found: Vec<Id> = fstat(root.as_fd()).iter().map(Id::of).collect();
+fn directories(root: impl AsFd, names: &[OsString]) -> Vec<FileId> {
+    let mut found: Vec<FileId> = fstat(root.as_fd()).iter().map(FileId::of).collect();
     let mut handle: Option<OwnedFd> = None;
     for name in names {
         let at = handle.as_ref().map_or(root.as_fd(), AsFd::as_fd);
         // What cannot be opened counts as missing, so that nothing below it is in reach.
         let Ok(next) = open_dir(at, name) else { break };
         let Ok(stat) = fstat(&next) else { break };
-        found.push(Id::of(&stat));
+        found.push(FileId::of(&stat));
         handle = Some(next);
     }
     found
@@ -159,4 +159,14 @@ fn enumerated(paths: &[String]) -> String {
         0 => named,
         more => format!("{named} and {more} more"),
     }
+}
+
+/// The path with the links in it resolved as far as it exists.
+fn resolved(path: &Path) -> PathBuf {
+    let real = path.ancestors().find_map(|ancestor| {
+        let real = std::fs::canonicalize(ancestor).ok()?;
+        let rest = path.strip_prefix(ancestor).ok()?;
+        Some(if rest.as_os_str().is_empty() { real } else { real.join(rest) })
+    });
+    real.unwrap_or_else(|| path.to_owned())
 }

@@ -7,7 +7,7 @@ use super::entry::{
     Kind, digest_bounded, names, open_dir, open_directory, open_regular, read_bounded, stat_at,
 };
 use super::path::RelPath;
-use super::protected::{Id, Protection};
+use super::protected::{FileId, Protection};
 use super::root::WorkspaceRoot;
 use crate::failure::{self, Result};
 use cap_std::fs::Dir;
@@ -49,7 +49,7 @@ impl WorkspaceReader {
         for name in &real {
             let dir = parent.take().ok_or_else(|| opening(Errno::NOTDIR))?;
             let found = stat_at(&dir, name).map_err(opening)?.ok_or_else(|| failure::not_found(shown))?;
-            self.protection.refuse_hidden(Id::of(&found), shown)?;
+            self.protection.refuse_hidden(FileId::of(&found), shown)?;
             kind = Kind::of(&found);
             if kind == Kind::Directory {
                 parent = Some(open_dir(&dir, name).map_err(opening)?);
@@ -127,7 +127,7 @@ impl WorkspaceReader {
     }
 
     pub(crate) fn is_hidden(&self, stat: &Stat) -> bool {
-        self.protection.hides(Id::of(stat))
+        self.protection.hides(FileId::of(stat))
     }
 
     fn open_root(&self) -> Result<OwnedFd, Errno> {

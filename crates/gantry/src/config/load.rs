@@ -6,8 +6,9 @@ use super::document::{Document, Entry, Format, Node, Value};
 use super::documents::Documents;
 use super::dotenv::{self, Env, Variables};
 use super::error::{Error, Location, Problem, lines};
-use super::find::{self, DATA, DOTENV, Found, NAMES, Source, absolute};
+use super::find::{self, DOTENV, Found, Source, absolute};
 use super::key_path::KeyPath;
+use super::ledger;
 use super::resolve::{Base, Resolver, inherit_limits, project_problems};
 use super::schema::{Config, ConfigFile, MAIN_PROJECT, McpServer, Places, Project};
 use gantry_tools::workspace::ProtectedPaths;
@@ -63,38 +64,18 @@ impl Loaded {
         self.documents.has(project, keys)
     }
 
-    /// What no tool of Gantry's touches in a workspace: what configures Gantry, and what Gantry keeps.
-    ///
-    /// A workspace may be the folder of another Gantry, or become one. So what Gantry would read and keep if it were started
-    /// there is protected in every workspace, and not only beside the configuration that holds. `ledger` is the one that is open: a change of `store` names another one,
+    /// What no tool and no job touches in a workspace, of what exists: hidden is what Gantry keeps and what it reads secrets
+    /// from, read-only is what else it has read. `ledger` is the one that is open: a change of `store` names another one,
     /// which is used from the next start on.
     pub fn protected_paths(&self, ledger: &Path) -> ProtectedPaths {
+        let ledgers = [ledger, &self.config.store].into_iter().flat_map(ledger::files);
         let mut hidden = vec![self.data.clone()];
-        let ledgers = [ledger, &self.config.store].into_iter().flat_map(ledger_files);
         hidden.extend(ledgers.filter(|file| !file.starts_with(&self.data)));
-        let (mut read_only, mut definition_dirs) = (self.config_files.clone(), self.definition_roots.clone());
-        for (_, project) in self.config.all() {
-            let workspace = &project.workspace;
-            hidden.push(workspace.join(DATA));
-            // The files that pin tools are read-only in every catalogue.
-            read_only.extend(NAMES.iter().chain([&DOTENV]).map(|name| workspace.join(name)));
-            definition_dirs.push(workspace.clone());
-        }
-        for list in [&mut hidden, &mut read_only, &mut definition_dirs] {
-            list.sort();
-            list.dedup();
-        }
-        ProtectedPaths { hidden, read_only, definition_dirs }
+        hidden.extend(self.sources.secret.iter().cloned());
+        hidden.sort();
+        hidden.dedup();
+        ProtectedPaths { hidden, read_only: self.sources.open.clone() }
     }
-}
-
-/// The database and what SQLite keeps beside it.
-fn ledger_files(database: &Path) -> impl Iterator<Item = PathBuf> {
-    ["", "-wal", "-shm", "-journal"].into_iter().map(|suffix| {
-        let mut file = database.as_os_str().to_owned();
-        file.push(suffix);
-        file.into()
-    })
 }
 
 impl Config {
@@ -147,6 +128,7 @@ fn read(source: &Source, folder: &Path, found: Option<&Found>, env: &Env) -> Res
     let Parsed { config, definitions, documents, mut problems, .. } = parsed;
     let workspaces = config.all().filter_map(|(name, project)| workspace_problem(name, project, &documents));
     workspaces.for_each(|problem| problems.push(problem));
+    ledger::problem(&config, &base.data, &documents).into_iter().for_each(|problem| problems.push(problem));
     let mut config_files = find::config_files(file.as_deref(), folder);
     // A process that can write them can accept a tool that has changed.
     config_files.extend(config.all().map(|(_, project)| project.places.lock.clone()));

@@ -3,7 +3,6 @@
 use super::Loaded;
 use super::definition_files::{AGENTS, TOOLS, names};
 use gantry_rest::SpecPlace;
-use gantry_sandbox::jail::is_placeholder;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -38,7 +37,7 @@ impl Loaded {
 impl FileSnapshot {
     fn of(paths: Vec<PathBuf>) -> Self {
         let stat = |path: &Path| -> Option<FileStat> {
-            let metadata = path.metadata().ok().filter(|metadata| !is_placeholder(metadata))?;
+            let metadata = path.metadata().ok()?;
             Some((metadata.len(), metadata.modified().ok(), metadata.dev(), metadata.ino()))
         };
         let stats = paths.into_iter().map(|path| (stat(&path), path));

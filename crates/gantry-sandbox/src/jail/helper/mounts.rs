@@ -22,7 +22,8 @@ use super::HelperJob;
 use crate::jail::WORKSPACE;
 use crate::jail::error::{At as _, JailError, Step};
 use crate::jail::probe::Backend;
-use crate::jail::workspace::{FileId, MountMode, ProtectedMount, is_empty, open_beneath};
+use crate::jail::workspace::{MountMode, ProtectedMount, is_empty, open_beneath};
+use crate::protected::FileId;
 use crate::sys::jail::set_mount_attributes;
 
 /// What hidden folders and files look like.
@@ -78,12 +79,13 @@ pub(super) fn check_folders(job: &HelperJob) -> Result<(), JailError> {
     Ok(())
 }
 
-/// The protected mounts of a jail, each found at its path.
+/// The protected mounts of a jail, each found at its path, and the paths that must stay absent.
 #[derive(Debug)]
 pub(super) struct MountWatch {
     workspace: OwnedFd,
     /// The paths, and the number of the mount there.
     mounts: Vec<(PathBuf, u64)>,
+    absent: Vec<PathBuf>,
 }
 
 impl MountWatch {
@@ -102,21 +104,22 @@ impl MountWatch {
             let id = find().map_err(|error| not_found(mount, error))?;
             mounts.push((mount.path.clone(), id));
         }
-        Ok(Self { workspace, mounts })
+        Ok(Self { workspace, mounts, absent: job.spec.absent.clone() })
     }
 
-    /// Whether each of them still is at its path. The kernel does not tell when a name changes.
+    /// Whether each of them still is at its path, and nothing is where nothing may be. The kernel does not tell when a name
+    /// changes.
     pub(super) fn are_in_place(&self) -> bool {
         let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
         // It would follow a link on the way, but folders on the way are pinned by mounts of their own.
-        self.mounts.iter().all(|(path, id)| {
-            match statx(&self.workspace, path, flags, StatxFlags::MNT_ID) {
-                Ok(found) => found.stx_mnt_id == *id,
-                // The job has shut a folder, for itself as well.
-                Err(Errno::ACCESS) => true,
-                Err(_) => false,
-            }
-        })
+        let look = |path: &PathBuf| statx(&self.workspace, path, flags, StatxFlags::MNT_ID);
+        // If a folder is shut, the job has shut it for itself as well.
+        let is_there = |(path, id): &(PathBuf, u64)| match look(path) {
+            Ok(found) => found.stx_mnt_id == *id,
+            Err(error) => error == Errno::ACCESS,
+        };
+        let is_absent = |path| matches!(look(path), Err(Errno::NOENT | Errno::ACCESS));
+        self.mounts.iter().all(is_there) && self.absent.iter().all(is_absent)
     }
 }
 

@@ -17,7 +17,7 @@ use rustix::thread::CapabilitySet;
 use rustix::time::{ClockId, clock_gettime};
 use std::cell::Cell;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::process::ExitStatusExt as _;
 use std::time::{Duration, Instant};
 
@@ -50,7 +50,9 @@ pub(super) fn run(job: &HelperJob, proc: Proc) -> Result<(), JailError> {
     let mounts = MountWatch::find(job)?;
     let accounting = Accounting::new(proc, job)?;
     let (ours, theirs) = protocol::pair().at(Step::Execute, "socket")?;
-    protocol::send(&job.control, &Report::Executing, &[]).at(Step::Execute, "report")?;
+    let own = ProcessFd::of(rustix::process::getpid()).at(Step::Execute, "pidfd")?;
+    protocol::send(&job.control, &Report::Executing, &[own.0.as_fd()]).at(Step::Execute, "report")?;
+    drop(own);
     let Some(program) = sys::fork().at(Step::Execute, "fork")? else {
         drop(ours);
         let Err(error) = exec::run(job, &theirs);

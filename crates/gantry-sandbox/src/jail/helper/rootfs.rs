@@ -22,8 +22,8 @@ use super::proc::Proc;
 use super::userns::{Folder, Folders};
 use crate::jail::error::{At as _, JailError, Step};
 use crate::jail::protocol::JobSpec;
-use crate::jail::workspace::FileId;
 use crate::jail::{Access, BUILDS, FILES, HOME, STORE, WORKSPACE};
+use crate::protected::FileId;
 use crate::sys::jail::set_mount_attributes;
 
 /// Programs and libraries: a link is copied, all else is shown.

@@ -1,4 +1,4 @@
-//! The work before a job exists, on a thread that may block: checks, locks, descriptors and the start of the helper.
+//! The work before a job exists, on a thread that may block: checks, descriptors and the start of the helper.
 
 use super::Builder;
 use super::running::{Pipes, RunningJob};
@@ -33,19 +33,9 @@ pub(super) fn prepare(
 ) -> Result<(RunningJob, Pipes), JailError> {
     check(job)?;
     let lease = workspace.map(|workspace| workspace.acquire(job.access)).transpose()?;
-    match start_helper(builder, lease.as_ref(), job) {
-        Ok((mut running, pipes)) => {
-            running.lease = lease;
-            Ok((running, pipes))
-        }
-        Err(error) => {
-            // The helper has no job, so nothing works in the workspace.
-            if let Some(lease) = lease {
-                lease.release();
-            }
-            Err(error)
-        }
-    }
+    let (mut running, pipes) = start_helper(builder, lease.as_ref(), job)?;
+    running.lease = lease;
+    Ok((running, pipes))
 }
 
 fn start_helper(
@@ -61,6 +51,7 @@ fn start_helper(
         workspace: lease.map(|lease| lease.owner),
         stores: stores.iter().map(|(_, owner)| *owner).collect(),
         mounts: lease.map(|lease| lease.mounts.clone()).unwrap_or_default(),
+        absent: lease.map(WorkspaceLease::absent).unwrap_or_default(),
     };
     let job_file = protocol::write_job(&spec).map_err(failed)?;
     let (their_stdin, stdin) = io::pipe().map_err(failed)?;

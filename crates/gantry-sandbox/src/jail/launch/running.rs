@@ -5,6 +5,7 @@ use crate::jail::cgroup::JobCgroup;
 use crate::jail::protocol::{self, Report};
 use crate::jail::workspace::WorkspaceLease;
 use crate::jail::{ExitReason, JailError};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
@@ -28,7 +29,10 @@ const LAST_WORDS_LIMIT: Duration = Duration::from_secs(1);
 /// How the program ended and how long it ran. None: the helper gave no report of it.
 type Ended = Option<(ExitReason, Duration)>;
 
-/// A helper with its job. Dropped before its end, it removes no placeholder: the jail may still live then.
+/// How long the processes of a jail may take to die whose helper was killed.
+const DEATH_LIMIT: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
+
+/// A helper with its job.
 pub(super) struct RunningJob {
     pub(super) control: UnixStream,
     process: Child,
@@ -36,6 +40,8 @@ pub(super) struct RunningJob {
     cgroup: Option<JobCgroup>,
     since: Instant,
     may_have_run: bool,
+    /// The first process of the jail, if the program may have run.
+    first: Option<OwnedFd>,
 }
 
 /// Gantry's ends of the job's standard streams.
@@ -61,7 +67,15 @@ impl RunningJob {
         let control = StdUnixStream::from(control);
         control.set_nonblocking(true)?;
         let control = UnixStream::from_std(control)?;
-        Ok(Self { control, process, lease: None, cgroup, since: Instant::now(), may_have_run: false })
+        Ok(Self {
+            control,
+            process,
+            lease: None,
+            cgroup,
+            since: Instant::now(),
+            may_have_run: false,
+            first: None,
+        })
     }
 
     pub(super) async fn started(&mut self) -> Result<Started, JailError> {
@@ -82,7 +96,10 @@ impl RunningJob {
                 report => report.map_err(|error| self.failed("the control socket", &error))?,
             };
             match report {
-                Some((Report::Executing, _)) => self.may_have_run = true,
+                Some((Report::Executing, mut descriptors)) => {
+                    self.may_have_run = true;
+                    self.first = descriptors.pop();
+                }
                 Some((Report::Listening, mut descriptors)) => {
                     listener = descriptors.pop().map(TcpListener::from);
                     let set = listener.as_ref().map_or(Ok(()), |listener| listener.set_nonblocking(true));
@@ -133,16 +150,19 @@ impl RunningJob {
 
     /// Ends what has not ended, and waits until every process of the job is dead.
     pub(super) async fn end(self, ended: io::Result<Ended>) -> Result<(ExitReason, Duration), JailError> {
-        let Self { control, mut process, lease, cgroup, since, .. } = self;
+        let Self { control, mut process, lease, cgroup, since, may_have_run, first } = self;
         drop(control);
         let death = wait_for(&mut process).await;
-        let is_whole = matches!(&death, Ok(status) if status.code().is_some());
+        let lease = lease.filter(|_| may_have_run);
         // It reads files, and may have to wait.
-        let releasing = tokio::task::spawn_blocking(move || release(cgroup, lease, is_whole));
-        let is_out_of_memory = releasing.await.unwrap_or_else(|error| {
+        let releasing = tokio::task::spawn_blocking(move || release(cgroup, lease, first));
+        let (is_out_of_memory, made) = releasing.await.unwrap_or_else(|error| {
             tracing::warn!(%error, "a job was not tidied up after");
-            false
+            (false, None)
         });
+        if let Some(made) = made {
+            return Err(JailError::Broken(made));
+        }
         death.map_err(JailError::Broken)?;
         match ended {
             Ok(Some(ended)) => Ok(ended),
@@ -176,17 +196,25 @@ async fn next_report(control: &UnixStream) -> io::Result<Option<(Report, Vec<Own
     control.async_io(Interest::READABLE, || protocol::receive(control)).await
 }
 
-/// Gives up the control group and the workspace. Returns whether the kernel has killed the job for its memory.
-fn release(cgroup: Option<JobCgroup>, lease: Option<WorkspaceLease>, is_dead: bool) -> bool {
+/// Gives up the control group and the workspace. Returns whether the kernel has killed the job for its memory, and what the
+/// job made that it must not, if anything.
+fn release(
+    cgroup: Option<JobCgroup>,
+    lease: Option<WorkspaceLease>,
+    first: Option<OwnedFd>,
+) -> (bool, Option<String>) {
     let is_out_of_memory = cgroup.as_ref().is_some_and(JobCgroup::ran_out_of_memory);
     // It kills what still lives in it.
     drop(cgroup);
-    match lease {
-        Some(lease) if is_dead => lease.release(),
-        Some(lease) => lease.release_when_free(),
-        None => {}
+    if let Some(first) = first {
+        // At once, unless the helper was killed.
+        poll(&mut [PollFd::new(&first, PollFlags::IN)], Some(&DEATH_LIMIT)).ok();
     }
-    is_out_of_memory
+    let made = lease.and_then(|lease| lease.take_away());
+    if let Some(made) = &made {
+        tracing::warn!("{made}");
+    }
+    (is_out_of_memory, made)
 }
 
 #[cfg(test)]

@@ -1,23 +1,30 @@
 //! The parts of a git repository that make git run programs, or make it look for those elsewhere.
 //!
-//! The rest of `.git` stays writable, so that git works in the jail. A missing part gets a placeholder with which git does
-//! what it would do without.
+//! The rest of `.git` stays writable, so that git works in the jail. Of the sealed parts, a missing folder is made for good,
+//! empty and without effect. A missing file must stay so: the first process of the jail looks for it at each interval, and
+//! Gantry once more when the job has ended, and takes it away.
 
-use super::lease::{Opened, is_empty, open_beneath, unprotected};
-use super::placeholder::{EMPTY, ITSELF, Placeholder};
+use super::lease::{FOLDER, Opened, is_empty, open_beneath, unprotected};
 use crate::jail::JailError;
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, mkdirat, statat};
+use rustix::fs::{
+    AtFlags, FileType, Gid, Mode, OFlags, Uid, fchmod, fchown, fstat, mkdirat, openat, statat, unlinkat,
+};
 use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read as _;
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 const GIT: &str = ".git";
-/// A folder that most repositories have; without it, git makes it when needed.
+/// The folders in a repository that are read-only.
+const FOLDERS: [&str; 3] = ["hooks", "modules", "worktrees"];
+/// The files in it that are read-only; in `info`, everything else is not.
+const FILES: [&str; 4] = ["config", "config.worktree", "info/attributes", COMMON];
 const INFO: &str = "info";
-const INFO_MODE: u32 = 0o755;
+/// The permissions of a folder that is made, less what the umask takes.
+const FOLDER_MODE: u32 = 0o755;
 
 /// The beginning of a file that names the repository in its place, and the file in a repository that names the one it is
 /// part of.
@@ -26,55 +33,129 @@ const COMMON: &str = "commondir";
 /// Limit: bytes that are read of either.
 const POINTER_LIMIT: u64 = 4096;
 
-/// The read-only parts of a repository, and the placeholders for them.
-const READ_ONLY: [(&str, Placeholder); 7] = [
-    ("hooks", Placeholder::Folder),
-    ("modules", Placeholder::Folder),
-    ("worktrees", Placeholder::Folder),
-    ("config", Placeholder::File(EMPTY)),
-    ("config.worktree", Placeholder::File(EMPTY)),
-    ("info/attributes", Placeholder::File(EMPTY)),
-    (COMMON, Placeholder::File(ITSELF)),
-];
+/// What is read-only because of git.
+#[derive(Debug, Default)]
+pub(super) struct Sealed {
+    /// Absolute paths, and whether each is or would be a folder.
+    pub(super) paths: Vec<(PathBuf, bool)>,
+    /// Whether there is no repository. A job may make one.
+    pub(super) is_missing: bool,
+}
 
-/// The paths of the workspace that are read-only because of git. None where there is no repository yet: a job may make
-/// one.
-pub(super) fn read_only(workspace: &Opened) -> Result<Vec<(PathBuf, Placeholder)>, JailError> {
+pub(super) fn sealed(workspace: &Opened) -> Result<Sealed, JailError> {
     let at = workspace.path.join(GIT);
-    let in_repository = |at: &PathBuf| {
-        READ_ONLY.iter().map(|(name, placeholder)| (at.join(name), *placeholder)).collect::<Vec<_>>()
-    };
-    match found(workspace).map_err(|error| unprotected(&at, &error))? {
-        Found::Nothing => Ok(Vec::new()),
-        Found::Repository | Found::Link => Ok(in_repository(&at)),
-        Found::File => {
-            // Paths outside of the workspace are ignored later.
-            let mut paths: Vec<_> = repositories(workspace).iter().flat_map(in_repository).collect();
-            paths.push((at, Placeholder::Socket));
-            Ok(paths)
+    let kind = found(workspace).map_err(|error| unprotected(&at, &error))?;
+    let repositories = repositories(workspace, kind);
+    let mut sealed = Sealed { paths: Vec::new(), is_missing: repositories.is_empty() };
+    for repository in repositories {
+        sealed.paths.extend(FOLDERS.iter().map(|name| (repository.join(name), true)));
+        sealed.paths.extend(FILES.iter().map(|name| (repository.join(name), false)));
+    }
+    if kind == Found::File {
+        sealed.paths.push((at, false));
+    }
+    Ok(sealed)
+}
+
+/// Makes the folders that a repository lacks.
+pub(super) fn prepare(workspace: &Opened) {
+    let Ok(kind) = found(workspace) else { return };
+    for repository in repositories(workspace, kind) {
+        let Some(relative) = repository.canonicalize().ok().and_then(|real| workspace.inside(&real)) else {
+            continue;
+        };
+        // A job can turn the repository into a link at any time, which is not followed.
+        let Ok(repository) = open_beneath(workspace.dir(), &relative, OFlags::PATH | OFlags::DIRECTORY)
+        else {
+            continue;
+        };
+        for name in FOLDERS.iter().chain([&INFO]) {
+            // Where it cannot be made, the repository as a whole is read-only.
+            make_folder(&repository, name).ok();
         }
     }
 }
 
-/// Makes the folder `info`, to whose placeholder git could not write.
-pub(super) fn prepare(workspace: &Opened) {
-    let repositories = match found(workspace) {
-        Ok(Found::Repository) => vec![workspace.path.join(GIT)],
-        Ok(Found::File) => repositories(workspace),
-        Ok(Found::Nothing | Found::Link) | Err(_) => Vec::new(),
-    };
-    for repository in repositories {
-        let Ok(relative) = repository.strip_prefix(&workspace.path) else { continue };
-        // A job can turn the repository into a link at any time, which is not followed.
-        if let Ok(folder) = open_beneath(workspace.dir(), relative, OFlags::PATH | OFlags::DIRECTORY) {
-            // Where it cannot be made, it gets a placeholder, or no job can make it either.
-            mkdirat(folder, INFO, Mode::from_raw_mode(INFO_MODE)).ok();
+fn make_folder(repository: &OwnedFd, name: &str) -> Result<(), Errno> {
+    mkdirat(repository, name, Mode::from_raw_mode(FOLDER_MODE))?;
+    if rustix::process::geteuid().is_root() {
+        // What root has made is its owner's, who works with git outside of jails.
+        let owner = fstat(repository)?;
+        let made = openat(repository, name, FOLDER | OFlags::NOFOLLOW, Mode::empty())?;
+        fchown(made, Some(Uid::from_raw(owner.st_uid)), Some(Gid::from_raw(owner.st_gid)))?;
+    }
+    Ok(())
+}
+
+/// A file that must not be made.
+#[derive(Debug)]
+pub(super) struct Absent {
+    /// The folder that it would be in.
+    folder: OwnedFd,
+    /// Relative to the workspace.
+    pub(super) path: PathBuf,
+}
+
+impl Absent {
+    /// None if its folder cannot be opened, so that what is made there would not be found.
+    pub(super) fn open(workspace: &Opened, path: &Path) -> Option<Self> {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let folder = open_beneath(workspace.dir(), folder, FOLDER).ok()?;
+        Some(Self { folder, path: path.to_owned() })
+    }
+
+    /// Takes away what is there by now, and says so.
+    pub(super) fn take_away(&self) -> Option<String> {
+        let removed = match self.remove() {
+            // A job can shut the folder, for itself as well.
+            Err(Errno::ACCESS) => self.with_rights(),
+            removed => removed,
+        };
+        let path = self.path.display();
+        match removed {
+            Err(Errno::NOENT) => None,
+            Ok(()) => Some(format!("{path} (it was removed)")),
+            Err(error) => {
+                Some(format!("{path} (it cannot be removed: {error}; remove it before you use git)"))
+            }
         }
     }
+
+    fn remove(&self) -> Result<(), Errno> {
+        let name = self.path.file_name().ok_or(Errno::INVAL)?;
+        statat(&self.folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        match unlinkat(&self.folder, name, AtFlags::empty()) {
+            Err(Errno::ISDIR) => unlinkat(&self.folder, name, AtFlags::REMOVEDIR),
+            removed => removed,
+        }
+    }
+
+    /// The same with all rights in the folder, which then gets back what it had.
+    fn with_rights(&self) -> Result<(), Errno> {
+        let mode = Mode::from_raw_mode(fstat(&self.folder)?.st_mode);
+        fchmod(&self.folder, mode | Mode::RWXU)?;
+        let removed = self.remove();
+        fchmod(&self.folder, mode)?;
+        removed
+    }
+}
+
+/// The repositories in the workspace that are its own: what `.git` is or leads to, and the one that it is part of.
+fn repositories(workspace: &Opened, kind: Found) -> Vec<PathBuf> {
+    let at = workspace.path.join(GIT);
+    let mut found = match kind {
+        Found::Nothing => Vec::new(),
+        Found::Repository => return vec![at],
+        Found::Link => vec![at],
+        Found::File => pointed_to(workspace),
+    };
+    // One that cannot be looked at is there.
+    found.retain(|path| !matches!(rustix::fs::stat(path), Err(Errno::NOENT)));
+    found
 }
 
 /// The repository that a file called `.git` leads to, and the one that it is part of.
-fn repositories(workspace: &Opened) -> Vec<PathBuf> {
+fn pointed_to(workspace: &Opened) -> Vec<PathBuf> {
     let text = pointer(&workspace.path.join(GIT));
     let Some(own) = text.as_deref().and_then(|text| text.strip_prefix(POINTER)) else { return Vec::new() };
     let own = workspace.path.join(trimmed(own));

@@ -1,24 +1,21 @@
 //! An opened workspace, and the lease of it that each job has while it runs.
 
-use super::lock::Lock;
+use super::checks;
+use super::git::{self, Absent};
 use super::protection::Protection;
-use super::{ProtectedPaths, checks};
 use crate::jail::protocol::Owner;
 use crate::jail::{Access, JailError};
-use rustix::fs::{Dir, Mode, OFlags, ResolveFlags, Stat, openat2};
+use crate::protected::{FileId, ProtectedPaths};
+use rustix::fs::{Dir, Mode, OFlags, ResolveFlags, openat2};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::fmt::Display;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// How a folder is opened for its entries to be found from it.
-const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
-
-/// How long a job that is being killed may take to let go of its lock.
-const DEATH_LIMIT: Duration = Duration::from_secs(2);
+pub(super) const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// An opened workspace. Jobs on it can run at the same time, also those of other processes.
 #[derive(Debug, Clone)]
@@ -33,22 +30,18 @@ pub(super) struct Opened {
     pub(super) protected: ProtectedPaths,
 }
 
-/// A file or folder, independent of its name: its device and inode.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct FileId(u64, u64);
-
 /// The lease of one job on its workspace.
-///
-/// **Contract:** release it when no process of the job lives any more, because then the placeholders go. Merely dropped,
-/// it leaves them to the next job. The helper keeps a copy of `dir` for as long as anything in the jail can run: with it
-/// comes the lock that keeps the placeholders, also when Gantry is killed. No job may have it.
 #[derive(Debug)]
 pub(crate) struct WorkspaceLease {
-    /// The folder, opened for reading, with the lock.
+    /// The folder, opened for this job only. The helper keeps a copy for as long as anything in the jail can run.
     pub(crate) dir: OwnedFd,
     pub(crate) owner: Owner,
     /// The mounts over the workspace in the jail, in this order.
     pub(crate) mounts: Vec<ProtectedMount>,
+    /// Files that no job may make.
+    pub(super) absent: Vec<Absent>,
+    /// Whether something protected does not exist, so that the job can change the way to where it would be.
+    pub(crate) has_missing: bool,
     workspace: Arc<Opened>,
 }
 
@@ -78,25 +71,22 @@ impl WorkspaceLease {
         &self.workspace.path
     }
 
-    /// Ends the lease when no process of the job lives any more. The last lease to end removes the placeholders.
-    pub(crate) fn release(self) {
-        if let Some(_lock) = Lock::exclusive(&self.dir, Duration::ZERO) {
-            self.workspace.remove_placeholders();
-        }
+    /// The paths that must not come to exist while the job runs, relative to the workspace.
+    pub(crate) fn absent(&self) -> Vec<PathBuf> {
+        self.absent.iter().map(|absent| absent.path.clone()).collect()
     }
 
-    /// The same when processes of the job may still be dying: they hold the lock as well. If that takes too long, the
-    /// placeholders are left to the next job.
-    pub(crate) fn release_when_free(self) {
-        let Self { dir, workspace, .. } = self;
-        // A lock belongs to an opening, and this one is shared with the jail.
-        let own = rustix::fs::openat(&dir, ".", FOLDER, Mode::empty());
-        drop(dir);
-        if let Ok(own) = own
-            && let Some(_lock) = Lock::exclusive(&own, DEATH_LIMIT)
-        {
-            workspace.remove_placeholders();
-        }
+    /// Takes away what the job made although it must not exist, and says what that was. No process of the job may live any
+    /// more.
+    pub(crate) fn take_away(&self) -> Option<String> {
+        let found: Vec<_> = self.absent.iter().filter_map(Absent::take_away).collect();
+        (!found.is_empty()).then(|| {
+            let found = found.join(", ");
+            format!(
+                "while the job ran, files were made with which git would run programs, so it was ended: {found}; \
+                 ask a person to make such files"
+            )
+        })
     }
 }
 
@@ -113,7 +103,8 @@ impl Workspace {
         let dir = rustix::fs::open(&path, FOLDER, Mode::empty()).map_err(failed)?;
         let id = FileId::of(&rustix::fs::fstat(&dir).map_err(failed)?);
         let opened = Opened { path, dir, id, protected };
-        Protection::check(&opened)?;
+        // It refuses a workspace that cannot be protected at all.
+        Protection::find(&opened, Access::Write)?;
         Ok(Self(Arc::new(opened)))
     }
 
@@ -125,31 +116,25 @@ impl Workspace {
         let workspace = &self.0;
         workspace.check_in_place()?;
         let failed = |error: Errno| unusable(&workspace.path, &with_remedy(error, &workspace.path));
-        // Opened anew, because a lock belongs to an opening and each job has its own.
+        // Opened anew, because bubblewrap marks the opening of each job.
         let dir = rustix::fs::openat(&workspace.dir, ".", FOLDER, Mode::empty()).map_err(failed)?;
         let stat = rustix::fs::fstat(&dir).map_err(failed)?;
-        Lock::share(&dir, &workspace.path)?;
         let owner = Owner { uid: stat.st_uid, gid: stat.st_gid };
-        let mut lease = WorkspaceLease { dir, owner, mounts: Vec::new(), workspace: Arc::clone(workspace) };
-        match Protection::secure(workspace, access) {
-            Ok(mounts) => {
-                lease.mounts = mounts;
-                Ok(lease)
-            }
-            Err(error) => {
-                lease.release();
-                Err(error)
-            }
+        if access == Access::Write {
+            git::prepare(workspace);
         }
+        let protection = Protection::find(workspace, access)?;
+        let mounts = protection.mounts(workspace)?;
+        let Protection { absent, has_missing, .. } = protection;
+        Ok(WorkspaceLease { dir, owner, mounts, absent, has_missing, workspace: Arc::clone(workspace) })
     }
 }
 
 impl Opened {
-    /// Removes placeholders. Requires the exclusive lock; placeholders left by a crash are removed by the next job.
-    fn remove_placeholders(&self) {
-        if let Err(error) = self.check_in_place().and_then(|()| Protection::remove_placeholders(self)) {
-            tracing::warn!(%error, "placeholders for protected paths are left in the workspace");
-        }
+    /// The path as one relative to the workspace, if it is below it.
+    pub(super) fn inside(&self, path: &Path) -> Option<PathBuf> {
+        let relative = path.strip_prefix(&self.path).ok()?;
+        (!relative.as_os_str().is_empty()).then(|| relative.to_owned())
     }
 
     pub(super) fn dir(&self) -> BorrowedFd<'_> {
@@ -166,12 +151,6 @@ impl Opened {
             )),
             Err(error) => Err(unusable(&self.path, &error)),
         }
-    }
-}
-
-impl FileId {
-    pub(crate) fn of(stat: &Stat) -> Self {
-        Self(stat.st_dev, stat.st_ino)
     }
 }
 

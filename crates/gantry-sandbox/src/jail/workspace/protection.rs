@@ -1,119 +1,76 @@
 //! The mounts that protect a workspace, found anew for each job, because protected paths come and go.
 
+use super::checks;
+use super::git::{self, Absent};
 use super::lease::{MountMode, Opened, ProtectedMount, unprotected, unusable, with_remedy};
-use super::path_walk::{self, PathEntry};
-use super::placeholder::{self, EMPTY, Made, Placeholder};
-use super::{checks, git};
 use crate::jail::{Access, JailError};
-use rustix::io::Errno;
+use crate::protected::{EntryKind, follow};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Limit: mounts over one workspace.
-const MOUNTS: usize = 512;
-/// How often a path is resolved anew because it was made in between.
-const ATTEMPTS: usize = 3;
+/// Limit: mounts over one workspace. Each is looked for at each interval while a job runs.
+const MOUNTS: usize = 1024;
 
-/// A protected path, and its placeholder.
-struct ProtectedPath {
-    path: PathBuf,
-    mode: MountMode,
-    placeholder: Placeholder,
-}
-
-/// The mounts by their path, so that a folder comes before its content.
+/// What protects a workspace from one job.
 #[derive(Debug, Default)]
 pub(super) struct Protection {
+    /// The mounts by their path, so that a folder comes before its content.
     mounts: BTreeMap<PathBuf, (MountMode, bool)>,
+    /// Files that cannot be covered, because they do not exist.
+    pub(super) absent: Vec<Absent>,
+    /// Whether something protected, or the repository, does not exist.
+    pub(super) has_missing: bool,
 }
 
+/// The mounts that one path needs, and the first name of it that does not exist, if any, and whether it is the last;
+/// relative to the workspace.
+type Covers = (Vec<(PathBuf, MountMode, bool)>, Option<(PathBuf, bool)>);
+
 impl Protection {
-    /// Refuses a workspace that cannot be secured at all.
-    pub(super) fn check(workspace: &Opened) -> Result<(), JailError> {
-        for protected in protected_paths(workspace, Access::Write)? {
-            protected.entries(workspace)?;
+    /// Finds what there is to protect from a job. One that only reads is kept from what is hidden.
+    pub(super) fn find(workspace: &Opened, access: Access) -> Result<Self, JailError> {
+        let mut found = Self::default();
+        let protected = &workspace.protected;
+        let read_only = if access == Access::Write { &*protected.read_only } else { &[] };
+        let hidden = protected.hidden.iter().map(|path| (path, MountMode::Hide));
+        for (path, mode) in hidden.chain(read_only.iter().map(|path| (path, MountMode::ReadOnly))) {
+            let (mounts, missing) = covers(workspace, path, mode)?;
+            found.has_missing |= missing.is_some();
+            if missing.is_none() {
+                found.extend(mounts);
+            }
+        }
+        if access == Access::Write {
+            found.add_repository(workspace)?;
+        }
+        // A file system that is mounted below the workspace may be the machine's. Where the jail does not take such mounts
+        // along, their mount points show.
+        let below = checks::mounts(workspace)?;
+        found.extend(below.into_iter().map(|(path, is_dir)| (path, MountMode::Hide, is_dir)));
+        Ok(found)
+    }
+
+    /// Adds what makes git run programs, whether or not it exists.
+    fn add_repository(&mut self, workspace: &Opened) -> Result<(), JailError> {
+        let sealed = git::sealed(workspace)?;
+        self.has_missing |= sealed.is_missing;
+        for (path, is_dir) in sealed.paths {
+            let (mounts, missing) = covers(workspace, &path, MountMode::ReadOnly)?;
+            self.extend(mounts);
+            let Some((missing, is_last)) = missing else { continue };
+            let absent = (is_last && !is_dir).then(|| Absent::open(workspace, &missing)).flatten();
+            match (absent, missing.parent().filter(|folder| !folder.as_os_str().is_empty())) {
+                (Some(absent), _) => self.absent.push(absent),
+                // A folder that cannot be made, or a file whose folder cannot be looked into.
+                (None, Some(folder)) => self.mount(folder.to_owned(), MountMode::ReadOnly, true),
+                (None, None) => return Err(unprotected(&path, &"it does not exist; make it yourself")),
+            }
         }
         Ok(())
     }
 
-    /// Makes placeholders where they are needed, and returns the mounts in their order.
-    pub(super) fn secure(workspace: &Opened, access: Access) -> Result<Vec<ProtectedMount>, JailError> {
-        if access == Access::Write {
-            git::prepare(workspace);
-        }
-        let mut protection = Self::default();
-        for protected in protected_paths(workspace, access)? {
-            protection.add(workspace, &protected)?;
-        }
-        // A file system that is mounted below the workspace may be the machine's. Where the jail does not take such mounts
-        // along, their mount points show.
-        for (path, is_dir) in checks::mounts(workspace)? {
-            protection.mount(path, MountMode::Hide, is_dir);
-        }
-        let mounts = protection.ordered();
-        if mounts.len() > MOUNTS {
-            let reason =
-                format!("more than {MOUNTS} paths in it are protected or mounted; protect folders instead");
-            return Err(unusable(&workspace.path, &reason));
-        }
-        Ok(mounts)
-    }
-
-    /// Removes the placeholders, and returns the first failure. Requires the exclusive lock.
-    pub(super) fn remove_placeholders(workspace: &Opened) -> Result<(), JailError> {
-        let mut paths = configured(workspace, Access::Write);
-        let found = of_git(workspace).map(|more| paths.extend(more));
-        // A failure must not keep the others in place.
-        paths.iter().map(|path| path.remove_placeholders(workspace)).fold(found, Result::and)
-    }
-
-    fn add(&mut self, workspace: &Opened, protected: &ProtectedPath) -> Result<(), JailError> {
-        for _ in 0..ATTEMPTS {
-            let mut missing = None;
-            for entry in protected.entries(workspace)? {
-                match entry {
-                    PathEntry::Parent(path) => self.mount(path, MountMode::Pin, true),
-                    PathEntry::Link(path) => self.mount(path, MountMode::Hide, false),
-                    PathEntry::Found { path, is_dir } => self.mount(path, protected.mode, is_dir),
-                    PathEntry::Missing { path, is_last } => missing = Some((path, is_last)),
-                    PathEntry::AboveWorkspace => {}
-                }
-            }
-            let Some((path, is_last)) = missing else { return Ok(()) };
-            if self.add_missing(workspace, protected, path, is_last)? {
-                return Ok(());
-            }
-        }
-        Err(unprotected(&protected.path, &"it keeps being made and removed; try again"))
-    }
-
-    /// Makes a placeholder. Returns false if another process has made something there by now.
-    fn add_missing(
-        &mut self,
-        workspace: &Opened,
-        protected: &ProtectedPath,
-        path: PathBuf,
-        is_last: bool,
-    ) -> Result<bool, JailError> {
-        let placeholder = if is_last { protected.placeholder } else { Placeholder::Folder };
-        match placeholder.make(workspace, &path) {
-            Ok(Made::Taken) => return Ok(false),
-            Ok(Made::Present { is_dir }) => self.mount(path, protected.mode, is_dir),
-            Ok(Made::Impossible) => {}
-            // Gantry has no right to make anything there now, but a job could take it.
-            Err(Errno::ACCESS) if let Some(folder) = above(&path) => {
-                self.mount(folder.to_owned(), protected.mode, true);
-            }
-            Err(error) => {
-                let reason = format!(
-                    "it is missing, and a job that makes it cannot be stopped: {}; make it yourself, or use a workspace \
-                     on another file system",
-                    with_remedy(error, &workspace.path)
-                );
-                return Err(unprotected(&workspace.path.join(&path), &reason));
-            }
-        }
-        Ok(true)
+    fn extend(&mut self, mounts: impl IntoIterator<Item = (PathBuf, MountMode, bool)>) {
+        mounts.into_iter().for_each(|(path, mode, is_dir)| self.mount(path, mode, is_dir));
     }
 
     fn mount(&mut self, path: PathBuf, mode: MountMode, is_dir: bool) {
@@ -122,7 +79,7 @@ impl Protection {
     }
 
     /// The mounts in their order, without those that others make superfluous.
-    fn ordered(self) -> Vec<ProtectedMount> {
+    pub(super) fn mounts(&self, workspace: &Opened) -> Result<Vec<ProtectedMount>, JailError> {
         let above = |path: &Path| {
             let ancestors = path.ancestors().skip(1);
             ancestors.filter_map(|above| self.mounts.get(above)).map(|(mode, _)| *mode).max()
@@ -134,83 +91,41 @@ impl Protection {
             Some(MountMode::Pin) | None => true,
         };
         let needed = self.mounts.iter().filter(is_needed);
-        needed
+        let mounts: Vec<_> = needed
             .map(|(path, (mode, is_dir))| ProtectedMount { path: path.clone(), mode: *mode, is_dir: *is_dir })
-            .collect()
+            .collect();
+        if mounts.len() > MOUNTS {
+            let reason =
+                format!("more than {MOUNTS} paths in it are protected or mounted; keep fewer of them in it");
+            return Err(unusable(&workspace.path, &reason));
+        }
+        Ok(mounts)
     }
 }
 
-impl ProtectedPath {
-    fn read_only(path: PathBuf, placeholder: Placeholder) -> Self {
-        Self { path, mode: MountMode::ReadOnly, placeholder }
-    }
-
-    /// The entries that it depends on. A workspace that is itself protected is refused.
-    fn entries(&self, workspace: &Opened) -> Result<Vec<PathEntry>, JailError> {
-        let entries = path_walk::follow(workspace, &self.path)?;
-        if entries.contains(&PathEntry::AboveWorkspace) {
+/// What has to be mounted over the entries of the workspace that a path depends on. A workspace that is itself protected is
+/// refused.
+fn covers(workspace: &Opened, path: &Path, mode: MountMode) -> Result<Covers, JailError> {
+    let way = follow(path, Some((&workspace.path, workspace.id))).map_err(|(at, error)| {
+        let folder = at.parent().unwrap_or(&workspace.path);
+        unprotected(&at, &with_remedy(error, folder))
+    })?;
+    let mut mounts = Vec::new();
+    for entry in way.entries {
+        if entry.kind == (EntryKind::End { is_dir: true }) && workspace.path.starts_with(&entry.path) {
             let reason = format!(
                 "it is in {}, which belongs to Gantry itself; choose another workspace",
-                self.path.display()
+                path.display()
             );
             return Err(unusable(&workspace.path, &reason));
         }
-        Ok(entries)
-    }
-
-    /// Removes its placeholder, or one on the way to it.
-    fn remove_placeholders(&self, workspace: &Opened) -> Result<(), JailError> {
-        let touched = self.entries(workspace)?.into_iter().filter_map(|entry| match entry {
-            // A user may have filled a folder that was a placeholder.
-            PathEntry::Missing { path, .. }
-            | PathEntry::Parent(path)
-            | PathEntry::Found { path, is_dir: true } => Some(path),
-            PathEntry::Link(_) | PathEntry::Found { is_dir: false, .. } | PathEntry::AboveWorkspace => None,
+        let Some(below) = workspace.inside(&entry.path) else { continue };
+        mounts.push(match entry.kind {
+            EntryKind::Folder => (below, MountMode::Pin, true),
+            EntryKind::Link { .. } => (below, MountMode::Hide, false),
+            EntryKind::End { is_dir } => (below, mode, is_dir),
         });
-        let removed = touched.map(|path| {
-            let at = workspace.path.join(&path);
-            let folder = at.parent().unwrap_or(&workspace.path);
-            placeholder::remove(workspace, &path)
-                .map_err(|error| unprotected(&at, &with_remedy(error, folder)))
-        });
-        removed.fold(Ok(()), Result::and)
     }
-}
-
-/// The folder of the workspace that holds a path, unless that is the workspace itself.
-fn above(path: &Path) -> Option<&Path> {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty())
-}
-
-fn protected_paths(workspace: &Opened, access: Access) -> Result<Vec<ProtectedPath>, JailError> {
-    let mut paths = configured(workspace, access);
-    if access == Access::Write {
-        paths.extend(of_git(workspace)?);
-    }
-    Ok(paths)
-}
-
-/// The paths that Gantry protects. For a job that only reads, only the hidden ones count.
-fn configured(workspace: &Opened, access: Access) -> Vec<ProtectedPath> {
-    let protected = &workspace.protected;
-    let hidden = |path: &PathBuf| {
-        let is_file = path.extension().is_some();
-        let placeholder = if is_file { Placeholder::File(EMPTY) } else { Placeholder::Folder };
-        ProtectedPath { path: path.clone(), mode: MountMode::Hide, placeholder }
-    };
-    let mut paths: Vec<ProtectedPath> = protected.hidden.iter().map(hidden).collect();
-    if access == Access::Write {
-        let read_only = |paths: &[PathBuf], placeholder| -> Vec<_> {
-            paths.iter().map(|path| ProtectedPath::read_only(path.clone(), placeholder)).collect()
-        };
-        paths.extend(read_only(&protected.read_only, Placeholder::Socket));
-        paths.extend(read_only(&protected.read_only_dirs, Placeholder::Folder));
-    }
-    paths
-}
-
-/// The paths that make git run programs.
-fn of_git(workspace: &Opened) -> Result<impl Iterator<Item = ProtectedPath>, JailError> {
-    let paths = git::read_only(workspace)?.into_iter();
-    Ok(paths.map(|(path, placeholder)| ProtectedPath::read_only(path, placeholder)))
+    let missing = way.missing.and_then(|(path, is_last)| Some((workspace.inside(&path)?, is_last)));
+    Ok((mounts, missing))
 }

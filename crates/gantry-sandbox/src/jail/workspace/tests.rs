@@ -1,8 +1,8 @@
-//! What is covered in which workspace, and that nothing of it stays.
+//! What is covered in which workspace, and that nothing is made for it but folders that git has anyway.
 
-use super::{MountMode, ProtectedMount, ProtectedPaths, Workspace, WorkspaceLease};
+use super::{MountMode, ProtectedMount, Workspace, WorkspaceLease};
 use crate::jail::{Access, JailError};
-use rustix::fs::{CWD, FileType, Mode, mknodat};
+use crate::protected::ProtectedPaths;
 use std::fs;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
@@ -30,13 +30,9 @@ impl Fixture {
         fs::write(self.at(path), path).unwrap();
     }
 
-    fn workspace(&self, hidden: &[&str], read_only: &[&str], folders: &[&str]) -> Workspace {
+    fn workspace(&self, hidden: &[&str], read_only: &[&str]) -> Workspace {
         let paths = |given: &[&str]| given.iter().map(|path| self.at(path)).collect();
-        let protected = ProtectedPaths {
-            hidden: paths(hidden),
-            read_only: paths(read_only),
-            read_only_dirs: paths(folders),
-        };
+        let protected = ProtectedPaths { hidden: paths(hidden), read_only: paths(read_only) };
         Workspace::open(&self.at(""), protected).unwrap()
     }
 
@@ -83,12 +79,11 @@ fn write(workspace: &Workspace) -> WorkspaceLease {
     workspace.acquire(Access::Write).unwrap()
 }
 
-/// What one job finds covered that is over at once.
+/// What one job finds covered that is over at once and has made nothing.
 fn covered(workspace: &Workspace) -> Vec<String> {
     let lease = write(workspace);
-    let lines = lines(&lease.mounts);
-    lease.release();
-    lines
+    assert_eq!(lease.take_away(), None);
+    lines(&lease.mounts)
 }
 
 /// One line per cover.
@@ -117,7 +112,7 @@ fn what_exists_is_covered_and_the_folders_above_it_are_pinned() {
     for file in ["gantry.yaml", "a/b/secret", "agents/one.md", "plain.txt"] {
         fixture.file(file);
     }
-    let workspace = fixture.workspace(&["a/b/secret"], &["gantry.yaml"], &["agents"]);
+    let workspace = fixture.workspace(&["a/b/secret"], &["gantry.yaml", "agents"]);
     let before = fixture.entries();
 
     let lease = write(&workspace);
@@ -129,90 +124,20 @@ fn what_exists_is_covered_and_the_folders_above_it_are_pinned() {
 }
 
 #[test]
-fn a_missing_path_has_a_placeholder_until_the_last_job_ends() {
+fn what_does_not_exist_is_neither_covered_nor_made() {
     let fixture = Fixture::new();
-    fixture.file("plain.txt");
+    fixture.file("conf/plain.txt");
     let workspace =
-        fixture.workspace(&[".gantry", "my.db-journal"], &["gantry.yaml", "conf/x.json"], &["agents"]);
-    let before = fixture.entries();
-
-    let (one, two) = (write(&workspace), write(&workspace));
-    let expected = ["hide .gantry/", "seal agents/", "seal conf/", "seal gantry.yaml", "hide my.db-journal"];
-    assert_eq!(lines(&one.mounts), expected);
-    assert_eq!(lines(&two.mounts), expected);
-    let during = ["d .gantry", "d agents", "d conf", "f my.db-journal", "f plain.txt", "s gantry.yaml"];
-    assert_eq!(fixture.entries(), during);
-    one.release();
-    assert_eq!(fixture.entries(), during);
-    two.release();
-    assert_eq!(fixture.entries(), before);
-}
-
-#[test]
-fn a_leftover_of_a_killed_gantry_is_used_and_removed_by_the_next_job() {
-    let fixture = Fixture::new();
-    let workspace = fixture.workspace(&[".gantry"], &["gantry.yaml"], &["agents"]);
-    let killed = write(&workspace);
-    let before = lines(&killed.mounts);
-    drop(killed);
-
-    let next = write(&workspace);
-    assert_eq!(lines(&next.mounts), before);
-    next.release();
-    assert_eq!(fixture.entries(), [""; 0]);
-}
-
-#[test]
-fn nothing_is_taken_away_under_a_jail_that_may_still_live() {
-    let fixture = Fixture::new();
-    let workspace = fixture.workspace(&[".gantry"], &["gantry.yaml"], &["agents"]);
-    let during = ["d .gantry", "d agents", "s gantry.yaml"];
-    // What the helper holds.
-    let held = |lease: &WorkspaceLease| lease.dir.try_clone().unwrap();
-
-    let dropped = write(&workspace);
-    let jail = held(&dropped);
-    drop(dropped);
-    assert_eq!(fixture.entries(), during);
-    drop(jail);
-
-    let left = write(&workspace);
-    let jail = held(&left);
-    left.release_when_free();
-    assert_eq!(fixture.entries(), during);
-    drop(jail);
-
-    write(&workspace).release_when_free();
-    assert_eq!(fixture.entries(), [""; 0]);
-}
-
-#[test]
-fn a_placeholder_of_another_kind_that_was_left_over_is_covered_as_what_it_is() {
-    let fixture = Fixture::new();
-    let earlier = fixture.workspace(&[], &["agents"], &["gantry.yaml"]);
-    drop(write(&earlier));
-
-    let lease = write(&fixture.workspace(&[], &["gantry.yaml"], &["agents"]));
-    assert_eq!(lines(&lease.mounts), ["seal agents", "seal gantry.yaml/"]);
-    lease.release();
-    assert_eq!(fixture.entries(), [""; 0]);
-}
-
-#[test]
-fn what_people_have_stays() {
-    let fixture = Fixture::new();
-    fs::create_dir(fixture.at("agents")).unwrap();
-    fs::write(fixture.at(".env"), "").unwrap();
-    mknodat(CWD, fixture.at("own.sock"), FileType::Socket, Mode::RUSR | Mode::WUSR, 0).unwrap();
-    let workspace = fixture.workspace(&[".gantry"], &[".env", "own.sock"], &["agents"]);
+        fixture.workspace(&[".gantry", "my.db-journal"], &["gantry.yaml", "conf/x.json", "agents"]);
     let before = fixture.entries();
     let lease = write(&workspace);
-    // Another process makes the real file while the job runs.
-    fs::write(fixture.at(".gantry/data"), "").unwrap();
-    lease.release();
-    let kept: Vec<_> = fixture.entries().into_iter().filter(|entry| !entry.contains(".gantry")).collect();
-    assert_eq!(kept, before);
-    assert!(fixture.at(".gantry/data").exists());
+    assert_eq!(lines(&lease.mounts), [""; 0]);
+    assert_eq!((lease.absent(), lease.has_missing), (Vec::new(), true));
+    // Another process makes one while the job runs, and it stays.
+    fixture.file("gantry.yaml");
+    assert_eq!(lease.take_away(), None);
+    assert_eq!(fixture.entries(), [before, vec!["f gantry.yaml".to_owned()]].concat());
+    assert_eq!(covered(&workspace), ["seal gantry.yaml"]);
 }
 
 #[test]
@@ -224,13 +149,11 @@ fn a_link_on_the_way_and_what_it_leads_to_are_both_covered() {
     symlink(fixture.at("env/values"), fixture.at(".env")).unwrap();
     symlink("/etc/hostname", fixture.at("out")).unwrap();
     symlink("nothing/there", fixture.at("dangling")).unwrap();
-    let workspace = fixture.workspace(&["out"], &["way/conf/gantry.yaml", ".env", "dangling"], &[]);
+    let workspace = fixture.workspace(&["out"], &["way/conf/gantry.yaml", ".env", "dangling"]);
     let expected = [
         "hide .env",
-        "hide dangling",
         "pin env/",
         "seal env/values",
-        "seal nothing/",
         "hide out",
         "pin real/",
         "pin real/conf/",
@@ -246,6 +169,7 @@ fn a_path_that_is_spelled_through_links_outside_is_found_inside() {
     fixture.file("a/gantry.yaml");
     let link = fixture.folder.path().join("link");
     symlink(fixture.at(""), &link).unwrap();
+    fixture.file(".env");
     let read_only = vec![link.join("a/../a/./gantry.yaml"), link.join(".env"), "/etc/passwd".into()];
     let workspace =
         Workspace::open(&link, ProtectedPaths { read_only, ..ProtectedPaths::default() }).unwrap();
@@ -260,8 +184,7 @@ fn covers_that_others_make_superfluous_are_left_out() {
     fixture.file("agents/one/secret");
     let workspace = fixture.workspace(
         &["data", "data/deep/db", "agents/one/secret"],
-        &["agents/one/agent.json", "data/deep"],
-        &["agents"],
+        &["agents/one/agent.json", "data/deep", "agents"],
     );
     assert_eq!(covered(&workspace), ["seal agents/", "hide agents/one/secret", "hide data/"]);
 }
@@ -270,7 +193,7 @@ fn covers_that_others_make_superfluous_are_left_out() {
 fn a_file_in_the_way_of_a_protected_path_is_sealed() {
     let fixture = Fixture::new();
     fixture.file("agents");
-    let workspace = fixture.workspace(&[], &["agents/one/agent.json"], &[]);
+    let workspace = fixture.workspace(&[], &["agents/one/agent.json"]);
     assert_eq!(covered(&workspace), ["seal agents"]);
 }
 
@@ -280,32 +203,35 @@ fn who_only_reads_is_kept_from_what_is_hidden_only() {
     fixture.file(".gantry/db");
     fixture.file("gantry.yaml");
     fixture.git(&["init", "-q"]);
-    let workspace = fixture.workspace(&[".gantry"], &["gantry.yaml", ".env"], &["agents"]);
-    assert_eq!(lines(&workspace.acquire(Access::Read).unwrap().mounts), ["hide .gantry/"]);
+    let before = fixture.entries();
+    let workspace = fixture.workspace(&[".gantry"], &["gantry.yaml"]);
+    let lease = workspace.acquire(Access::Read).unwrap();
+    assert_eq!((lines(&lease.mounts), lease.absent()), (vec!["hide .gantry/".to_owned()], Vec::new()));
+    assert_eq!(fixture.entries(), before);
 }
+
+/// The files of a repository that a job must not make.
+const ABSENT: [&str; 3] = [".git/config.worktree", ".git/info/attributes", ".git/commondir"];
 
 #[test]
 fn the_parts_of_a_repository_that_run_programs_are_sealed_and_git_works_on() {
     let fixture = Fixture::new();
     fixture.git(&["init", "-q"]);
     fs::remove_dir_all(fixture.at(".git/info")).unwrap();
-    let workspace = fixture.workspace(&[], &["gantry.yaml", ".env"], &["agents"]);
+    let workspace = fixture.workspace(&[], &[]);
     let lease = write(&workspace);
     let expected = [
-        "seal .env",
         "pin .git/",
-        "seal .git/commondir",
         "seal .git/config",
-        "seal .git/config.worktree",
         "seal .git/hooks/",
         "pin .git/info/",
-        "seal .git/info/attributes",
         "seal .git/modules/",
         "seal .git/worktrees/",
-        "seal agents/",
-        "seal gantry.yaml",
     ];
     assert_eq!(lines(&lease.mounts), expected);
+    assert_eq!(lease.absent(), ABSENT.map(PathBuf::from));
+    let owner = |path: &str| fs::metadata(fixture.at(path)).unwrap().uid();
+    assert!(["modules", "info"].iter().all(|made| owner(&format!(".git/{made}")) == owner(".git")));
 
     fixture.file("a.txt");
     fixture.git(&["add", "--all"]);
@@ -316,31 +242,56 @@ fn the_parts_of_a_repository_that_run_programs_are_sealed_and_git_works_on() {
     fixture.git(&["stash", "list"]);
     fixture.git(&["gc", "-q"]);
     fixture.git(&["fsck"]);
-    lease.release();
-    for gone in ["commondir", "config.worktree", "info/attributes", "modules", "worktrees"] {
-        assert!(!fixture.at(".git").join(gone).exists(), "{gone}");
-    }
+    fixture.git(&["worktree", "add", "-q", "../tree"]);
+    assert_eq!(lease.take_away(), None);
     assert_eq!(fixture.git(&["log", "--format=%s"]), "one\n");
 }
 
 #[test]
-fn a_half_written_placeholder_is_mended() {
+fn a_file_that_must_not_be_made_is_taken_away_whatever_it_is() {
     let fixture = Fixture::new();
     fixture.git(&["init", "-q"]);
-    let workspace = fixture.workspace(&[], &[], &[]);
-    let common = fixture.at(".git/commondir");
-    fs::write(&common, "").unwrap();
-    fs::set_permissions(&common, fs::Permissions::from_mode(0o1644)).unwrap();
-    let lease = write(&workspace);
-    fixture.git(&["status"]);
-    lease.release();
-    assert!(!common.exists());
+    fixture.file("precious");
+    let lease = write(&fixture.workspace(&[], &[]));
+    fs::write(fixture.at(ABSENT[0]), "[core]").unwrap();
+    symlink(fixture.at("precious"), fixture.at(ABSENT[1])).unwrap();
+    fs::create_dir(fixture.at(ABSENT[2])).unwrap();
+    // It may be shut as well.
+    fs::set_permissions(fixture.at(".git/info"), fs::Permissions::from_mode(0o500)).unwrap();
+    let said = lease.take_away().unwrap();
+    for path in ABSENT {
+        assert!(said.contains(&format!("{path} (it was removed)")), "{said}");
+        assert!(fixture.at(path).symlink_metadata().is_err(), "{path}");
+    }
+    assert_eq!(fs::metadata(fixture.at(".git/info")).unwrap().mode() & 0o7777, 0o500);
+    assert!(fixture.at("precious").exists() && lease.take_away().is_none());
+
+    // What cannot be removed is said. A folder that was renamed meanwhile is still looked into.
+    fixture.file(".git/commondir/file");
+    fs::rename(fixture.at(".git"), fixture.at("moved")).unwrap();
+    let said = lease.take_away().unwrap();
+    assert!(said.contains(".git/commondir (it cannot be removed:"), "{said}");
+}
+
+#[test]
+fn a_repository_in_which_nothing_can_be_made_is_read_only() {
+    if rustix::process::geteuid().is_root() {
+        // Root can make everything everywhere.
+        return;
+    }
+    let fixture = Fixture::new();
+    fixture.git(&["init", "-q"]);
+    fs::set_permissions(fixture.at(".git"), fs::Permissions::from_mode(0o555)).unwrap();
+    assert_eq!(covered(&fixture.workspace(&[], &[])), ["seal .git/"]);
+    fs::set_permissions(fixture.at(".git"), fs::Permissions::from_mode(0o0)).unwrap();
+    assert_eq!(covered(&fixture.workspace(&[], &[])), ["seal .git/"]);
+    fs::set_permissions(fixture.at(".git"), fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 #[test]
 fn there_is_nothing_to_seal_before_there_is_a_repository() {
     let fixture = Fixture::new();
-    let workspace = fixture.workspace(&[], &[], &[]);
+    let workspace = fixture.workspace(&[], &[]);
     assert_eq!(covered(&workspace), [""; 0]);
     fs::create_dir(fixture.at(".git")).unwrap();
     assert_eq!(covered(&workspace), [""; 0]);
@@ -350,7 +301,7 @@ fn there_is_nothing_to_seal_before_there_is_a_repository() {
 fn a_repository_is_one_while_anything_is_left_of_it() {
     let fixture = Fixture::new();
     fixture.git(&["init", "-q"]);
-    let workspace = fixture.workspace(&[], &[], &[]);
+    let workspace = fixture.workspace(&[], &[]);
     let before = covered(&workspace);
     fs::remove_file(fixture.at(".git/HEAD")).unwrap();
     assert_eq!(covered(&workspace), before);
@@ -360,9 +311,10 @@ fn a_repository_is_one_while_anything_is_left_of_it() {
 fn a_git_file_is_sealed_and_a_git_link_is_covered_with_where_it_leads() {
     let fixture = Fixture::new();
     fs::write(fixture.at(".git"), "gitdir: elsewhere").unwrap();
-    let workspace = fixture.workspace(&[], &[], &[]);
-    // What it leads to is missing: a job must not make it.
-    assert_eq!(covered(&workspace), ["seal .git", "seal elsewhere/"]);
+    let workspace = fixture.workspace(&[], &[]);
+    // There is no repository where it leads.
+    assert_eq!(covered(&workspace), ["seal .git"]);
+    assert!(write(&workspace).has_missing);
 
     fs::remove_file(fixture.at(".git")).unwrap();
     fixture.git(&["init", "-q"]);
@@ -380,18 +332,16 @@ fn a_repository_that_a_git_file_leads_to_is_sealed_with_the_one_it_is_part_of() 
     fixture.git(&["init", "-q"]);
     fs::rename(fixture.at(".git"), fixture.at(".bare")).unwrap();
     fs::write(fixture.at(".git"), "gitdir: ./.bare\n").unwrap();
-    let workspace = fixture.workspace(&[], &[], &[]);
+    let workspace = fixture.workspace(&[], &[]);
     let lease = write(&workspace);
     let covers = lines(&lease.mounts);
-    for expected in
-        ["seal .git", "pin .bare/", "seal .bare/config", "seal .bare/hooks/", "seal .bare/commondir"]
-    {
+    for expected in ["seal .git", "pin .bare/", "seal .bare/config", "seal .bare/hooks/", "pin .bare/info/"] {
         assert!(covers.iter().any(|cover| cover == expected), "{covers:?}");
     }
     fixture.file("a.txt");
     fixture.git(&["add", "a.txt"]);
     fixture.git(&["commit", "-q", "-m", "one"]);
-    lease.release();
+    assert!(lease.absent().contains(&".bare/commondir".into()) && lease.take_away().is_none());
     assert_eq!(fixture.git(&["log", "--format=%s"]), "one\n");
 
     fs::create_dir_all(fixture.at("tree")).unwrap();
@@ -412,37 +362,8 @@ fn a_git_folder_that_is_a_link_by_now_is_not_written_through() {
     fs::create_dir(&elsewhere).unwrap();
     fs::write(elsewhere.join("HEAD"), "").unwrap();
     symlink(&elsewhere, fixture.at(".git")).unwrap();
-    write(&fixture.workspace(&[], &[], &[])).release();
+    write(&fixture.workspace(&[], &[]));
     assert!(!elsewhere.join("info").exists());
-}
-
-#[test]
-fn a_placeholder_that_a_user_has_filled_is_theirs() {
-    let fixture = Fixture::new();
-    let workspace = fixture.workspace(&[".gantry"], &[], &["agents"]);
-    let lease = write(&workspace);
-    let holds = |path: &str| super::is_placeholder(&fs::metadata(fixture.at(path)).unwrap());
-    assert!(holds("agents") && holds(".gantry"));
-    // The clock of a file system may be a coarse one.
-    let later = std::time::SystemTime::now() + std::time::Duration::from_secs(1);
-    fixture.file("agents/one.md");
-    fs::File::open(fixture.at("agents")).unwrap().set_modified(later).unwrap();
-    assert!(!holds("agents") && holds(".gantry"));
-    lease.release();
-    assert!(!fixture.at(".gantry").exists() && fixture.at("agents/one.md").exists());
-    assert_eq!(fs::metadata(fixture.at("agents")).unwrap().mode() & 0o7777, 0o755);
-}
-
-#[test]
-fn a_file_with_content_holds_no_place_in_any_mode() {
-    let fixture = Fixture::new();
-    fixture.file("gantry.yaml");
-    fs::write(fixture.at("empty"), "").unwrap();
-    for path in ["gantry.yaml", "empty"] {
-        fs::set_permissions(fixture.at(path), fs::Permissions::from_mode(0o1644)).unwrap();
-    }
-    let holds = |path: &str| super::is_placeholder(&fs::metadata(fixture.at(path)).unwrap());
-    assert!(!holds("gantry.yaml") && holds("empty"));
 }
 
 #[test]
@@ -464,41 +385,10 @@ fn a_workspace_that_is_missing_or_no_folder_or_replaced_is_refused() {
     let file = refusal(Workspace::open(&fixture.at("file"), ProtectedPaths::default()));
     assert!(file.contains("Not a directory"), "{file}");
 
-    let workspace = fixture.workspace(&[], &[], &[]);
+    let workspace = fixture.workspace(&[], &[]);
     fs::rename(fixture.at(""), fixture.folder.path().join("moved")).unwrap();
     refusal(workspace.acquire(Access::Write));
     fs::create_dir(fixture.at("")).unwrap();
     let replaced = refusal(workspace.acquire(Access::Write));
     assert!(replaced.contains("replaced"), "{replaced}");
-}
-
-#[test]
-fn a_folder_whose_rights_could_be_changed_is_not_taken_for_safe() {
-    if rustix::process::geteuid().is_root() {
-        // Root can make a stand-in everywhere, so it does.
-        let fixture = Fixture::new();
-        fs::set_permissions(fixture.at(""), fs::Permissions::from_mode(0o555)).unwrap();
-        assert_eq!(lines(&write(&fixture.workspace(&[], &["x"], &[])).mounts), ["seal x"]);
-        return;
-    }
-    let fixture = Fixture::new();
-    fs::set_permissions(fixture.at(""), fs::Permissions::from_mode(0o555)).unwrap();
-    let refused = refusal(fixture.workspace(&[], &["x"], &[]).acquire(Access::Write));
-    assert!(refused.contains("cannot be stopped"), "{refused}");
-}
-
-#[test]
-fn many_jobs_at_once_leave_nothing() {
-    let fixture = Fixture::new();
-    let workspace = fixture.workspace(&[".gantry", "x.db-journal"], &["gantry.yaml", "a/b/c"], &["agents"]);
-    std::thread::scope(|scope| {
-        for _ in 0..8 {
-            scope.spawn(|| {
-                for _ in 0..50 {
-                    assert_eq!(covered(&workspace).len(), 5);
-                }
-            });
-        }
-    });
-    assert_eq!(fixture.entries(), [""; 0]);
 }

@@ -2,9 +2,9 @@
 
 use crate::world::{PROBE, World};
 use gantry_sandbox::jail::{
-    Access, ExitReason, JailError, Job, JobOutput, Limits, ProtectedPaths, Running, STORE, Sandbox, Store,
-    Workspace,
+    Access, ExitReason, JailError, Job, JobOutput, Limits, Running, STORE, Sandbox, Store, Workspace,
 };
+use gantry_sandbox::protected::ProtectedPaths;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,10 +1,8 @@
-//! Protected files of a workspace stay as they are, no matter what a job tries, and nothing is left of their protection.
+//! Protected files of a workspace stay as they are, no matter what a job tries, and nothing is made for that.
 
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::process::Command;
-
-use rustix::fs::{FlockOperation, flock};
 
 use super::yard::{WAYS, Way, Yard, survivors};
 use crate::world::eventually;
@@ -13,7 +11,7 @@ use crate::world::eventually;
 fn a_job_can_not_read_what_is_hidden() {
     for way in WAYS {
         let yard = Yard::new(way, &[".gantry/db", "deep/er/key.pem", "plain"]);
-        let yard = yard.protect("hidden", &[".gantry", "deep/er/key.pem", "my.db-journal"]);
+        let yard = yard.protect("hidden", &[".gantry", "deep/er/key.pem"]);
         let before = yard.entries();
         let attempts = survivors(&[
             "cat .gantry/db",
@@ -24,7 +22,9 @@ fn a_job_can_not_read_what_is_hidden() {
             "mv deep dope",
             "mv deep/er deep/err",
             "ln deep/er/key.pem copy && grep . copy",
-            "echo x > my.db-journal",
+            "chmod 777 .gantry deep/er/key.pem",
+            "truncate -s 0 deep/er/key.pem",
+            "echo x > deep/er/key.pem",
             "umount .gantry",
             "cat .gantry/../.gantry/db",
             "cat /proc/self/root/workspace/.gantry/db",
@@ -38,11 +38,10 @@ fn a_job_can_not_read_what_is_hidden() {
 }
 
 #[test]
-fn a_job_can_neither_change_nor_make_what_is_sealed() {
+fn a_job_can_not_change_what_is_sealed() {
     for way in WAYS {
         let yard = Yard::new(way, &["gantry.yaml", "conf/in/x.json", "agents/one.md", "free/file"]);
-        let yard = yard.protect("read_only", &["gantry.yaml", "conf/in/x.json", ".env", "new/y.json"]);
-        let yard = yard.protect("folder", &["agents", "tools"]);
+        let yard = yard.protect("read_only", &["gantry.yaml", "conf/in/x.json", "agents"]);
         let before = yard.entries();
         let attempts = survivors(&[
             "echo x > gantry.yaml",
@@ -55,15 +54,6 @@ fn a_job_can_neither_change_nor_make_what_is_sealed() {
             "chmod 777 gantry.yaml",
             "touch gantry.yaml",
             "truncate -s 0 gantry.yaml",
-            "touch .env",
-            "echo x > .env",
-            "mv free/file .env",
-            "ln -s free/file .env",
-            "rm .env",
-            "mkdir new/z",
-            "echo x > new/y.json",
-            "rmdir new",
-            "mv free new",
             "mv conf other",
             "rm -r conf",
             "mv conf/in conf/out",
@@ -71,9 +61,7 @@ fn a_job_can_neither_change_nor_make_what_is_sealed() {
             "touch agents/two.md",
             "rm agents/one.md",
             "mv agents other",
-            "mkdir tools/t",
-            "rmdir tools",
-            "mv free tools",
+            "mv free agents",
             "mount --bind free agents",
             "umount agents",
         ]);
@@ -87,10 +75,25 @@ fn a_job_can_neither_change_nor_make_what_is_sealed() {
 }
 
 #[test]
+fn a_name_that_does_not_exist_is_as_any_other() {
+    for way in WAYS {
+        let yard = Yard::new(way, &["gantry.yaml", "free/file"]);
+        let yard = yard.protect("read_only", &["gantry.yaml", ".env", "new/y.json", "agents"]);
+        let yard = yard.protect("hidden", &[".gantry", "my.db-journal"]);
+        assert_eq!(yard.output("ls -A"), "free\ngantry.yaml\n", "{way:?}");
+        yard.output(
+            "echo x > .env && mkdir -p agents .gantry && touch agents/one.md my.db-journal && mv free new",
+        );
+        let made = ["d .gantry", "d agents", "d new", "f .env", "f agents/one.md", "f gantry.yaml"];
+        assert_eq!(yard.entries()[..6], made, "{way:?}");
+    }
+}
+
+#[test]
 fn what_is_not_protected_can_be_changed() {
     for way in WAYS {
         let yard = Yard::new(way, &["gantry.yaml", "conf/in/x.json", "free/file"]);
-        let yard = yard.protect("read_only", &["gantry.yaml", "conf/in/x.json", ".env"]);
+        let yard = yard.protect("read_only", &["gantry.yaml", "conf/in/x.json"]);
         yard.output(
             "echo new > free/file && mv free fried && touch conf/other conf/in/other && rm conf/other \
              && echo x > GANTRY.YAML && mkdir -p .ENV/d && ln fried/file copy",
@@ -156,48 +159,43 @@ fn bubblewrap_refuses_what_it_can_not_cover() {
 #[test]
 fn who_swaps_folders_all_the_time_gets_nothing_else_mounted_over_or_made() {
     for way in WAYS {
-        let yard = Yard::new(way, &["a/b/gantry.yaml", "free/b/gantry.yaml"]);
-        let yard = yard.protect("read_only", &["a/b/gantry.yaml", "a/b/.env", "a/c/.env"]);
+        let yard = Yard::new(way, &["a/b/gantry.yaml", "a/c/.env", "free/b/gantry.yaml"]);
+        let yard = yard.protect("read_only", &["a/b/gantry.yaml", "a/c/.env"]);
         let swap = "for n in $(seq 60); do mv a x; ln -s free a; mv free y; ln -s a free; rm -f a free; mv y free; \
-                    mv x a; ln -sfn /etc a/c; done 2>/dev/null; true";
+                    mv x a; mv a/c y; ln -sfn /etc a/c; done 2>/dev/null; true";
         let mut swapping = yard.start(swap);
         for _ in 0..4 {
             // It may be refused at a bad moment, but it must not do harm.
-            let ran = yard.run("echo x > a/b/gantry.yaml; echo x > a/b/.env; mkdir a/c/d");
+            let ran = yard.run("echo x > a/b/gantry.yaml; echo x > a/c/.env; rm -r a/c; test ! -e a/c");
             assert!(!ran.status.success(), "{way:?}");
         }
         swapping.wait().expect("it ends");
         assert_eq!(yard.read("a/b/gantry.yaml"), "a/b/gantry.yaml", "{way:?}");
-        assert!(!yard.at("a/b/.env").exists() && !yard.at("a/c").exists(), "{way:?}: {:?}", yard.entries());
+        assert_eq!(yard.read("a/c/.env"), "a/c/.env", "{way:?}");
     }
 }
 
 #[test]
 fn processes_that_share_a_workspace_do_not_uncover_each_other() {
     for way in WAYS {
-        let yard = Yard::new(way, &["gantry.yaml"]);
+        let yard = Yard::new(way, &["gantry.yaml", ".env", "a/b.json", ".gantry/db"]);
         let yard =
             yard.protect("read_only", &["gantry.yaml", ".env", "a/b.json"]).protect("hidden", &[".gantry"]);
-        let script = "for n in $(seq 40); do touch .env a/b.json .gantry/x gantry.yaml && exit 9; rm -rf a .env && exit 8; \
-                      echo x > .env && exit 7; done 2>/dev/null; true";
+        let before = yard.entries();
+        let script = "for n in $(seq 40); do echo x > .env && exit 9; rm -rf a && exit 8; mv .gantry g && exit 7; \
+                      touch a/b.json && exit 6; cat .gantry/db && exit 5; done 2>/dev/null; true";
         std::thread::scope(|scope| {
             for _ in 0..3 {
                 scope.spawn(|| (0..4).for_each(|_| drop(yard.output(script))));
             }
         });
-        assert_eq!(yard.entries(), ["f gantry.yaml"], "{way:?}");
-        assert_eq!(yard.read("gantry.yaml"), "gantry.yaml");
+        assert_eq!(yard.entries(), before, "{way:?}");
+        assert!([".env", "a/b.json"].iter().all(|path| yard.read(path) == *path));
     }
 }
 
-/// Waits until nothing of a job holds the lock of the workspace any more.
-async fn is_left(yard: &Yard) {
-    let folder = fs::File::open(yard.at("")).expect("a folder");
-    eventually("the end of the jail", || flock(&folder, FlockOperation::NonBlockingLockExclusive)).await;
-}
-
 #[tokio::test]
-async fn what_a_killed_gantry_leaves_is_removed_by_the_next_job() {
+async fn a_killed_gantry_leaves_nothing() {
     for way in WAYS {
         let yard = Yard::new(way, &["gantry.yaml"]);
         let yard = yard.protect("read_only", &["gantry.yaml", ".env"]).protect("hidden", &[".gantry"]);
@@ -205,11 +203,13 @@ async fn what_a_killed_gantry_leaves_is_removed_by_the_next_job() {
         eventually("the job", || yard.at("ready").exists().then_some(())).await;
         owner.kill().expect("it runs");
         owner.wait().expect("it is dead");
-        is_left(&yard).await;
-        let left = ["d .gantry", "f gantry.yaml", "f ready", "s .env"];
-        assert_eq!(yard.entries(), left, "{way:?}");
-        assert_eq!(yard.output("rm ready; touch .env 2>/dev/null || echo sealed"), "sealed\n", "{way:?}");
-        assert_eq!(yard.entries(), ["f gantry.yaml"], "{way:?}");
+        yard.world.is_empty().await;
+        assert_eq!(yard.entries(), ["f gantry.yaml", "f ready"], "{way:?}");
+        assert_eq!(
+            yard.output("rm ready; touch gantry.yaml 2>/dev/null || echo sealed"),
+            "sealed\n",
+            "{way:?}"
+        );
     }
 }
 
@@ -265,7 +265,6 @@ fn git_works_and_what_it_runs_can_not_be_changed() {
                GIT_COMMITTER_EMAIL=a@example.com";
     for way in WAYS {
         let yard = Yard::new(way, &["file"]);
-        let yard = yard.protect("read_only", &["gantry.yaml", ".env"]).protect("hidden", &[".gantry"]);
         yard.output(&format!("{git}; git init -q && git add --all && git commit -q -m one"));
         let config = yard.read(".git/config");
         let attempts = survivors(&[
@@ -276,11 +275,10 @@ fn git_works_and_what_it_runs_can_not_be_changed() {
             "rm -f .git/config && test ! -e .git/config",
             "mv .git other",
             "rm -rf .git && git init -q",
-            "echo ../evil > .git/commondir",
-            "echo x > .git/config.worktree",
             "mkdir .git/modules/x",
             "mkdir .git/worktrees/x",
-            "echo '* filter=x' > .git/info/attributes",
+            "rmdir .git/modules",
+            "mv .git/info .git/other",
             "git worktree add ../wt",
         ]);
         // Removing it all would leave no repository to go on with.
@@ -289,10 +287,46 @@ fn git_works_and_what_it_runs_can_not_be_changed() {
                     git gc -q; git status --porcelain; git log --format=%s";
         assert_eq!(yard.output(&format!("{git}; {attempts} {work}")), "two\none\n", "{way:?}");
         assert_eq!(yard.read(".git/config"), config);
-        for gone in ["commondir", "config.worktree", "modules", "worktrees", "hooks/pre-commit"] {
+        for gone in ["commondir", "config.worktree", "modules/x", "worktrees/x", "hooks/pre-commit"] {
             assert!(!yard.at(".git").join(gone).exists(), "{way:?}: {gone}");
         }
         assert_eq!(yard.output("git ls-files"), "file\n");
+    }
+}
+
+/// Ways to other settings of a repository, none of which exists.
+const SETTINGS: [&str; 3] = [".git/commondir", ".git/config.worktree", ".git/info/attributes"];
+
+#[test]
+fn a_job_that_makes_settings_of_a_repository_ends_and_they_are_taken_away() {
+    for way in WAYS {
+        let yard = Yard::new(way, &["file", "evil/config"]);
+        yard.output("git init -q");
+        yard.output("true");
+        let before = yard.entries();
+        let made = ["echo x >", "ln -s ../evil/config", "mkdir", "mkfifo", "mv copy"];
+        // Jobs that wait to be found, that end at once by themselves, and that shut the folder on their way.
+        let rest = ["sleep 1000", "exit 0", "chmod 0 .git; exit 0", "chmod 0 .git/info; exit 0"];
+        for (n, (path, made)) in SETTINGS.iter().flat_map(|path| made.map(|made| (path, made))).enumerate() {
+            let ran = yard.run(&format!("cp file copy; {made} {path}; {}", rest[n % rest.len()]));
+            let said = String::from_utf8_lossy(&ran.stderr).into_owned();
+            assert!(!ran.status.success(), "{way:?}: {made} {path}: {said}");
+            assert!(said.contains(&format!("{path} (it was removed)")), "{way:?}: {made} {path}: {said}");
+            [".git", ".git/info"].map(|folder| set_mode(&yard, folder, 0o755));
+            yard.output("rm -f copy");
+            assert_eq!(yard.entries(), before, "{way:?}: {made} {path}");
+        }
+    }
+}
+
+#[test]
+fn a_job_can_not_use_settings_that_it_makes_and_removes_all_the_time() {
+    for way in WAYS {
+        let yard = Yard::new(way, &["file"]);
+        yard.output("git init -q");
+        let ran = yard.run("for n in $(seq 100000); do echo x > .git/commondir; rm .git/commondir; done");
+        assert!(!ran.status.success(), "{way:?}");
+        assert!(!yard.at(".git/commondir").exists(), "{way:?}");
     }
 }
 
@@ -331,7 +365,7 @@ fn a_repository_elsewhere_in_the_workspace_can_not_be_changed() {
             "echo x > .bare/hooks/pre-commit",
             "mv .bare other",
             "echo x > .git",
-            "echo ../evil > .bare/commondir",
+            "mkdir .bare/modules/x",
         ]);
         assert_eq!(yard.output(&format!("{attempts} git add file; git ls-files")), "file\n", "{way:?}");
     }
@@ -355,39 +389,33 @@ fn set_mode(yard: &Yard, path: &str, mode: u32) {
 }
 
 #[test]
-fn a_repository_that_a_job_has_shut_keeps_no_placeholder_in_place_and_no_job_from_running() {
+fn a_repository_that_a_job_has_shut_keeps_no_job_from_running() {
     for way in ORDINARY {
         let yard = Yard::new(way, &[".git/HEAD", ".git/hooks/", ".git/config"]);
-        let yard = yard.protect("read_only", &["gantry.yaml", ".env"]).protect("hidden", &[".gantry"]);
         yard.output("chmod 000 .git");
-        let is_there = |path: &&str| yard.at(path).symlink_metadata().is_ok();
-        assert!(![".gantry", "gantry.yaml", ".env"].iter().any(is_there), "{way:?}");
         // What cannot be looked into cannot be opened up again either, or the hooks in it could be changed.
         let attempts = survivors(&["chmod 755 .git", "mv .git other", "rmdir .git", "echo x > .git/config"]);
         assert_eq!(yard.output(&format!("{attempts} touch made")), "", "{way:?}");
-        assert!(is_there(&"made"), "{way:?}");
+        assert!(yard.at("made").exists(), "{way:?}");
         set_mode(&yard, ".git", 0o755);
         assert_eq!(yard.output("rm made; cat .git/HEAD"), ".git/HEAD", "{way:?}");
-        let left = ["d .git", "d .git/hooks", "d .git/info", "f .git/HEAD", "f .git/config"];
+        let folders = ["hooks", "info", "modules", "worktrees"].map(|name| format!("d .git/{name}"));
+        let left = [vec!["d .git".to_owned()], folders.to_vec()].concat();
+        let left = [left, vec!["f .git/HEAD".to_owned(), "f .git/config".to_owned()]].concat();
         assert_eq!(yard.entries(), left, "{way:?}");
     }
 }
 
 #[test]
-fn a_folder_that_nothing_can_be_made_in_is_covered_itself() {
+fn a_repository_in_which_nothing_can_be_made_is_covered_itself() {
     for way in ORDINARY {
-        let yard = Yard::new(way, &["conf/other"]);
-        let yard = yard.protect("read_only", &["conf/x.json", ".env"]).protect("hidden", &[".gantry"]);
-        set_mode(&yard, "conf", 0o555);
-        let attempts = survivors(&["chmod 755 conf", "mv conf other", "touch conf/x.json"]);
-        assert_eq!(yard.output(&format!("{attempts} cat conf/other")), "conf/other", "{way:?}");
-        set_mode(&yard, "conf", 0o755);
-        // One that becomes so while a job runs keeps only what is in it.
-        yard.output("chmod 555 conf");
-        assert_eq!(yard.entries(), ["d conf", "f conf/other", "s conf/x.json"], "{way:?}");
-        set_mode(&yard, "conf", 0o755);
-        yard.output("true");
-        assert_eq!(yard.entries(), ["d conf", "f conf/other"], "{way:?}");
+        let yard = Yard::new(way, &[".git/HEAD", ".git/config"]);
+        set_mode(&yard, ".git", 0o555);
+        let attempts =
+            survivors(&["chmod 755 .git", "mv .git other", "mkdir .git/hooks", "echo x > .git/HEAD"]);
+        assert_eq!(yard.output(&format!("{attempts} cat .git/HEAD")), ".git/HEAD", "{way:?}");
+        set_mode(&yard, ".git", 0o755);
+        assert_eq!(yard.entries(), ["d .git", "f .git/HEAD", "f .git/config"], "{way:?}");
     }
 }
 

@@ -83,7 +83,7 @@ async fn a_job_may_make_a_repository_but_others_wait_for_its_end_where_bubblewra
         eventually("the repository", || yard.at("ready").exists().then_some(())).await;
         let ran = yard.run("true");
         let said = String::from_utf8_lossy(&ran.stderr).into_owned();
-        let is_refused = said.contains("a job that still runs was started before it was made");
+        let is_refused = said.contains("a job that still runs was started before there was a repository");
         assert_eq!(is_refused, way == Way::OrdinaryBubblewrap, "{way:?}: {said}");
         fs::write(yard.at("stop"), "").expect("a file");
         assert!(making.wait_with_output().expect("it ends").status.success(), "{way:?}");

@@ -48,22 +48,17 @@ fn a_directory_around_protected_data_is_neither_deleted_nor_moved() {
 }
 
 #[test]
-fn protected_data_that_does_not_exist_yet_cannot_be_made_by_a_tool() {
+fn protected_data_that_comes_to_be_is_protected_from_then_on() {
     let bench = Bench::new();
     bench.link(".", "self");
     let hidden = hiding(bench.ws("later/data"));
     let bench = bench.fenced(hidden);
-    for path in ["later", "self/later", "later/data/x"] {
-        let write = json!({ "path": path, "content": "", "createDirs": true });
+    bench.call("write_file", json!({ "path": "later/other", "content": "", "createDirs": true })).done();
+    fs::create_dir(bench.ws("later/data")).unwrap();
+    for path in ["later/data/x", "self/later/data/x"] {
+        let write = json!({ "path": path, "content": "" });
         assert_eq!(bench.call("write_file", write).code(), "PERMISSION_DENIED", "{path}");
     }
-    fs::create_dir(bench.ws("later")).unwrap();
-    let write = json!({ "path": "self/later/data/x", "content": "", "createDirs": true });
-    assert_eq!(bench.call("write_file", write).code(), "PERMISSION_DENIED");
-    bench.call("write_file", json!({ "path": "later/other", "content": "" })).done();
-    fs::create_dir(bench.ws("later/data")).unwrap();
-    let write = json!({ "path": "later/data/x", "content": "" });
-    assert_eq!(bench.call("write_file", write).code(), "PERMISSION_DENIED");
 }
 
 #[test]
@@ -79,21 +74,23 @@ fn a_single_protected_file_is_kept_by_any_name() {
         let write = json!({ "path": path, "content": "" });
         assert_eq!(bench.approved("write_file", write).code(), "PERMISSION_DENIED", "{path}");
     }
+    let all = bench.call("list_directory", json!({ "path": ".", "includeHidden": true })).done();
+    assert!(!all.to_string().contains("other") && !all.to_string().contains("gantry.yaml"), "{all}");
 }
 
 #[test]
-fn what_configures_gantry_is_read_but_neither_changed_nor_made() {
+fn what_configures_gantry_is_read_but_not_changed() {
     let bench = Bench::new();
     bench.put("gantry.yaml", "agents: {}");
     bench.put("sub/x", "x");
     bench.link("gantry.yaml", "l");
     let fenced = ProtectedPaths {
-        read_only: vec![bench.ws("gantry.yaml"), bench.ws("gantry.json"), bench.ws("sub/x")],
+        read_only: vec![bench.ws("gantry.yaml"), bench.ws("sub/x")],
         ..ProtectedPaths::default()
     };
     let bench = bench.fenced(fenced);
     assert_eq!(bench.call("read_file", json!({ "path": "gantry.yaml" })).done()["content"], "agents: {}");
-    for path in ["gantry.yaml", "gantry.json", "l", "sub/x", "Gantry.json"] {
+    for path in ["gantry.yaml", "l", "sub/x"] {
         let write = json!({ "path": path, "content": "" });
         assert_eq!(bench.approved("write_file", write).code(), "PERMISSION_DENIED", "{path}");
     }
@@ -104,7 +101,7 @@ fn what_configures_gantry_is_read_but_neither_changed_nor_made() {
         assert_eq!(bench.approved("move_file", away).code(), "PERMISSION_DENIED", "{path}");
     }
     bench.put("mine", "workspace: /");
-    let onto = json!({ "from": "mine", "to": "gantry.json" });
+    let onto = json!({ "from": "mine", "to": "gantry.yaml", "overwrite": true });
     assert_eq!(bench.approved("move_file", onto).code(), "PERMISSION_DENIED");
 }
 

@@ -8,7 +8,7 @@ from=$(tree "$3") || fail $INVALID "$3 is not a revision of this repository"
 to=$(tree "$4") || fail $INVALID "$4 is not a revision of this repository"
 shift 4
 compare() {
-    git diff $how --no-color --no-ext-diff --no-textconv --find-renames --no-relative --submodule=short \
+    on_hidden exclude, git diff $how --no-color --no-ext-diff --no-textconv --find-renames --no-relative --submodule=short \
         --ignore-submodules=none --src-prefix=a/ --dst-prefix=b/ $staged $from $to -- "$@"
 }
 how='--raw --numstat --abbrev=10 -z'

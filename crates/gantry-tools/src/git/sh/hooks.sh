@@ -4,7 +4,6 @@
 enter_hooks() {
     GIT_PREFIX=$(git rev-parse --show-prefix) || exit
     cd "./$(git rev-parse --show-cdup)" || exit
-    unset GIT_LITERAL_PATHSPECS
     export GIT_PREFIX GIT_EDITOR=:
 }
 

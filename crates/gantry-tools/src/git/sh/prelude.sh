@@ -22,6 +22,20 @@ say_top() {
     say "$top"
 }
 
+# Runs a command with what is hidden from tools at its end, as pathspecs with this magic; not at all if nothing is hidden and
+# there is no magic. A cover is in place of these files: what git would show or commit of them is not true.
+on_hidden() {
+    magic=$1
+    shift
+    given=$#
+    while IFS= read -r path; do
+        case $path in "$top"/*) set -- "$@" ":(top,${magic}literal)${path#"$top"/}" ;; esac
+    done <<END
+$GANTRY_HIDDEN
+END
+    if [ -n "$magic" ] || [ $# -gt "$given" ]; then "$@"; fi
+}
+
 # The commit that is checked out; nothing before the first one.
 head_commit() {
     git rev-parse --quiet --verify 'HEAD^{commit}' || :

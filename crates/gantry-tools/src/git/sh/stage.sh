@@ -57,10 +57,15 @@ stage() {
     before=$(fingerprint)
     [ ! -e "$index" ] || cp -p "$index" "$work/index" || exit
     export GIT_INDEX_FILE="$work/index"
+    # What is hidden has a cover here, which a job may have staged: the commit leaves these files as they are.
+    [ -z "$merge" ] || on_hidden '' git diff-index --cached --quiet "$head" -- ||
+        fail $DENIED 'the merge changes files that are hidden from tools; let a person commit it'
+    on_hidden '' git rm -r -f --cached --quiet --ignore-unmatch -- || exit
     case $mode in
         all) (cd "./$(git rev-parse --show-cdup)" && git add --all) || exit ;;
         files) git add --all -- "$@" || exit ;;
     esac
+    on_hidden '' git reset --quiet -- || exit
     [ -z "$(git ls-files --unmerged)" ] ||
         fail $FAILED 'files are in conflict (git_status names them); resolve them and name them in files'
     tree=$(git write-tree) || exit

@@ -11,4 +11,4 @@ under_way() {
 say_top
 operation=$(under_way) || exit
 say "$operation"
-exec git status --porcelain=v2 -z --branch --untracked-files=all --find-renames --ignore-submodules=none
+on_hidden exclude, git status --porcelain=v2 -z --branch --untracked-files=all --find-renames --ignore-submodules=none --

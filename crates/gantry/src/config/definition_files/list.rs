@@ -1,7 +1,7 @@
 //! Finds the files that define agents and tools.
 //!
 //! What could be such a file and is not read is named in a warning. A link to a file is followed; one to a folder is
-//! not, so that protecting these folders protects all of them.
+//! not.
 
 use crate::config::de::Findings;
 use crate::config::error::Problem;

@@ -240,8 +240,8 @@ fn what_looks_like_an_agent_and_is_not_read_is_named() {
     let loaded = folder.load();
     assert_eq!(loaded.config.main().agents.keys().collect::<Vec<_>>(), ["by-link"]);
     assert!(
-        loaded.config_files.contains(&folder.path("agents/text.md")),
-        "what it leads to is fenced off too"
+        loaded.protected_paths(&loaded.config.store).read_only.contains(&folder.path("agents/text.md")),
+        "what it leads to is fenced off too, wherever a path is followed"
     );
     expect![[r#"
         agents/.hidden.md: not read, because hidden files are not; rename it

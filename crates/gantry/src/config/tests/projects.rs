@@ -169,43 +169,67 @@ fn all_lock_files_govern_and_all_folders_of_agents_and_tools_are_named() {
 }
 
 #[test]
-fn a_catalogue_that_is_named_twice_is_there_once() {
-    let folder = Folder::with(&[("in/b/gantry.yaml", "projects: { a: { workspace: . } }")]);
-    let source = crate::config::Source {
-        config: Some("b/gantry.yaml".into()),
-        folder: folder.path("in"),
-        ..folder.source()
-    };
-    let mut loaded = crate::config::Config::load(&source, &crate::config::Env::from([])).unwrap();
-    loaded.config.projects.get_mut(MAIN_PROJECT).unwrap().workspace = folder.path("in");
-    let expected = ["in", "in/b", "in/b/projects/a"].map(|path| folder.path(path));
-    assert_eq!(loaded.protected_paths(&loaded.config.store).definition_dirs, expected);
+fn protected_is_what_gantry_has_read_and_nothing_that_it_would_read_elsewhere() {
+    let text = "projects: { o: { workspace: ../other }, p: { workspace: ../third } }";
+    let folder = Folder::with(&[
+        ("in/gantry.yaml", text),
+        ("in/.env", "A=b"),
+        ("in/gantry.o.lock", "{}"),
+        ("in/agents/a.md", "---\ntools: []\n---\n"),
+        ("in/tools/t/tool.json", r#"{ "kind": "builtin", "builtinPolicy": { "name": "fs_read" } }"#),
+        ("in/tools/t/other.txt", ""),
+        ("in/projects/README.md", ""),
+        ("other/.gantry/admin.key", ""),
+        ("other/gantry.yaml", ""),
+        ("third/agents/x.md", ""),
+    ]);
+    let source = crate::config::Source { config: Some("in/gantry.yaml".into()), ..folder.source() };
+    let loaded = crate::config::Config::load(&source, &crate::config::Env::from([])).unwrap();
+    let protected = loaded.protected_paths(&loaded.config.store);
+    let paths = |names: &[&str]| names.iter().map(|name| folder.path(name)).collect::<Vec<_>>();
+    let hidden = ["in/.env", "in/.gantry", "in/gantry.o.lock", "in/gantry.yaml", "in/tools/t/tool.json"];
+    assert_eq!(protected.hidden, paths(&hidden));
+    assert_eq!(protected.read_only, paths(&["in/agents/a.md"]));
 }
 
 #[test]
-fn every_workspace_is_fenced_as_if_gantry_were_started_there() {
-    let text = "projects: { o: { workspace: ../other }, p: { workspace: ../third } }";
-    let folder = Folder::with(&[("in/gantry.yaml", text), ("other/.gantry/admin.key", ""), ("third/x", "")]);
-    let source = crate::config::Source { config: Some("in/gantry.yaml".into()), ..folder.source() };
-    let loaded = crate::config::Config::load(&source, &crate::config::Env::from([])).unwrap();
-    let fenced = loaded.protected_paths(&loaded.config.store);
-    for workspace in ["in", "in/../other", "in/../third"] {
-        let of = |name: &str| folder.path(workspace).join(name);
-        assert!(fenced.hidden.contains(&of(".gantry")), "{workspace}");
-        for name in ["gantry.yaml", "gantry.yml", "gantry.json", "gantry.toml", ".env"] {
-            assert!(fenced.read_only.contains(&of(name)), "{workspace} {name}");
-        }
-        assert!(fenced.definition_dirs.contains(&folder.path(workspace)), "{workspace}");
-    }
+fn without_a_configuration_only_the_data_folder_is_protected() {
+    let folder = Folder::with(&[(".env", "A=b"), ("projects/README.md", ""), ("tools/t/x.txt", "")]);
+    let protected = folder.load().protected_paths(&folder.path(".gantry/gantry.db"));
+    assert_eq!((protected.hidden, protected.read_only), (vec![folder.path(".gantry")], Vec::new()));
 }
 
 #[test]
 fn the_ledger_that_is_open_stays_hidden_when_the_file_names_another() {
-    let folder = Folder::with(&[("gantry.yaml", "store: { url: 'sqlite://new.db' }")]);
+    let folder =
+        Folder::with(&[("gantry.yaml", "workspace: w\nstore: { url: 'sqlite://new.db' }"), ("w/x", "")]);
     let hidden = folder.load().protected_paths(&folder.path("old.db")).hidden;
     for file in ["old.db", "old.db-wal", "new.db", "new.db-journal", ".gantry"] {
         assert!(hidden.contains(&folder.path(file)), "{file}");
     }
+}
+
+#[test]
+fn a_ledger_in_a_workspace_is_refused_unless_it_is_in_the_data_folder() {
+    let load = |text: &str| {
+        let folder = Folder::with(&[("gantry.yaml", text), ("w/deep/x", ""), ("out/x", "")]);
+        std::os::unix::fs::symlink("w", folder.path("link")).unwrap();
+        crate::config::Config::load(&folder.source(), &crate::config::Env::from([]))
+            .map_err(|e| e.to_string())
+    };
+    for url in ["w/l.db", "w/deep/l.db", "link/deep/l.db", "out/../w/l.db"] {
+        let refused = load(&format!("workspace: w\nstore: {{ url: 'sqlite://{url}' }}")).unwrap_err();
+        assert!(
+            refused.starts_with("gantry.yaml:2: store.url: ") && refused.contains("is in a workspace"),
+            "{refused}"
+        );
+    }
+    let other = load("workspace: out\nprojects: { p: { workspace: w } }\nstore: { url: 'sqlite://w/l.db' }");
+    assert!(other.unwrap_err().contains("is in a workspace"));
+    for url in ["l.db", "out/l.db", ".gantry/l.db", "gone/l.db"] {
+        load(&format!("workspace: w\nstore: {{ url: 'sqlite://{url}' }}")).unwrap();
+    }
+    load("store: { url: 'sqlite://.gantry/l.db' }").unwrap();
 }
 
 #[test]

@@ -297,7 +297,9 @@ fn editors_spelling_of_variables_is_not_read_here() {
 fn rst_2_a_document_in_the_workspace_is_fenced_off() {
     let folder =
         Folder::with(&[("gantry.yaml", "openapiSpecs: { a: { spec: api/a.json } }"), ("api/a.json", "{}")]);
-    assert!(folder.load().config_files.contains(&folder.path("api/a.json")));
+    let loaded = folder.load();
+    let protected = loaded.protected_paths(&loaded.config.store);
+    assert_eq!(protected.read_only, [folder.path("api/a.json")]);
 }
 
 #[test]
@@ -309,7 +311,8 @@ fn rst_2_so_is_every_file_that_it_refers_to() {
         ("api/y.yaml", "{ name: y, in: query }\n"),
         ("api/z.yaml", "{}\n"),
     ]);
-    let governing = folder.load().config_files;
+    let loaded = folder.load();
+    let governing = loaded.protected_paths(&loaded.config.store).read_only;
     let real = |path: &str| folder.path(path).canonicalize().unwrap();
     for file in ["api/a.yaml", "api/parts/x.yaml", "api/y.yaml"] {
         assert!(governing.contains(&real(file)), "{file}: {governing:?}");

@@ -38,7 +38,7 @@ fn stopped(
     mark: &str,
 ) -> CommandOutput {
     eventually("the code runs", || home.path().join("begun").exists());
-    assert_ne!(&without_begun(home), before, "nothing stands in for what is missing");
+    assert_eq!(&without_begun(home), before, "nothing is made for the job");
     let below = process::descendants(child.id());
     kill_process_group(Pid::from_child(&child), signal).expect("it runs");
     let output = child.wait_with_output().expect("it ends");
@@ -128,7 +128,6 @@ fn blt_2_a_server_that_is_terminated_while_a_job_ends_waits_for_the_end_of_it() 
         let call = json!({ "tool": "run_code", "arguments": endless(&mark) });
         let id = crate::queues::defer(&server, &call);
         eventually("the code runs", || home.path().join("begun").exists());
-        assert_ne!(without_begun(&home), before);
         let below = process::descendants(server.pid());
         // The call is over at once, its job only when everything of it is dead.
         crate::queues::cancel(&server, &id);

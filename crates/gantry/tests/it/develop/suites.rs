@@ -191,7 +191,7 @@ fn blt_5_run_tests_reach_neither_the_network_nor_anything_outside() {
          socket.create_connection(('127.0.0.1', {port}), 5)\n    def test_read(self):\n        \
          print(open('/workspace/../secret').read())\n    def test_home(self):\n        \
          self.assertEqual(os.listdir(os.path.expanduser('~')), [])\n    def test_data(self):\n        \
-         self.assertEqual(os.listdir('/workspace/.gantry'), [])\n"
+         self.assertFalse(os.path.exists('/workspace/.gantry'))\n"
     );
     let yard = Yard::new(&[("test_a.py", &test)]);
     let result = yard.tested(&nothing());

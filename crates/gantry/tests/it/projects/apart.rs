@@ -96,14 +96,16 @@ fn pol_1_a_workspace_around_another_one_can_touch_no_file_that_governs_either() 
     let site = Site::of(&config);
     let read = site.call("other", "read_file", &json!({ "path": "one/mine.txt" })).json();
     assert_eq!(read["result"]["content"], "of one", "{read}");
-    for path in
-        ["gantry.yaml", "gantry.lock", "gantry.other.lock", "projects/other/agents/a.md", "agents/a.md"]
-    {
-        let arguments = json!({ "path": path, "content": "x" });
-        let reply = site.call("other", "write_file", &arguments).json();
-        assert_eq!(reply["ok"], false, "{path}: {reply}");
-        assert!(path == "gantry.yaml" || !site.home.path().join(path).exists(), "{path}");
+    let before = site.home.read("gantry.yaml");
+    for (tool, arguments) in [
+        ("read_file", json!({ "path": "gantry.yaml" })),
+        ("write_file", json!({ "path": "gantry.yaml", "content": "x" })),
+        ("move_file", json!({ "from": "gantry.yaml", "to": "x" })),
+    ] {
+        let reply = site.call("other", tool, &arguments).json();
+        assert_eq!(reply["error"]["code"], "PERMISSION_DENIED", "{tool}: {reply}");
     }
+    assert_eq!(site.home.read("gantry.yaml"), before);
     let reply = site.call("other", "list_directory", &json!({ "path": ".gantry" })).json();
     assert_eq!(reply["ok"], false, "{reply}");
 }
