@@ -48,7 +48,7 @@ impl Projects {
             let row = self.services().decidable(id, by, true).await?;
             let invalid = |refusal: Refusal| DecisionError::Invalid(refusal.error().clone());
             let (runtime, cx, _revived) = self.place_of(&row).await.map_err(invalid)?;
-            let binding = judge_again(&runtime, &cx, (&row, &modified_args), by, input.scope).await?;
+            let binding = judge_again(&runtime, &cx, (&row, modified_args.as_ref()), by, input.scope).await?;
             edited = modified_args.is_some().then_some(binding);
         }
         let input = DecisionInput { modified_args, ..input };
@@ -151,11 +151,11 @@ impl Projects {
 pub(super) async fn judge_again(
     runtime: &Runtime,
     cx: &PipelineContext,
-    (row, modified): (&ApprovalRow, &Option<Arc<str>>),
+    (row, modified): (&ApprovalRow, Option<&Arc<str>>),
     by: &Decider,
     scope: Scope,
 ) -> Result<Digest, DecisionError> {
-    match pipeline::verdict(runtime, cx, &request(row, modified.clone())).await {
+    match pipeline::verdict(runtime, cx, &request(row, modified.cloned())).await {
         CallVerdict::Allow(permit) => Ok(permit.binding()),
         CallVerdict::Ask(question) => {
             by.is_listed_approver(question.approvers())?;

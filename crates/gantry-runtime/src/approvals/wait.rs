@@ -196,7 +196,7 @@ impl Runtime {
         let approved = input.approved;
         let decided = async {
             if approved && input.scope != Scope::Once {
-                judge_again(self, cx, (row, &None), &by, input.scope).await?;
+                judge_again(self, cx, (row, None), &by, input.scope).await?;
             }
             self.services.decide(row.id, &by, input, None).await
         };

@@ -182,6 +182,6 @@ fn apr_10_a_grant_answers_for_the_tool_as_it_was_and_the_rules_that_it_names() {
     let remembers = |remember| base().question_that_remembers(remember);
     assert!(redeem_grant(remembers(Scope::Always), &given).is_ok());
     assert!(redeem_grant(remembers(Scope::Once), &given).is_err());
-    assert!(redeem_grant(base().question(), &Grant { scope: Scope::Always, ..given.clone() }).is_err());
+    assert!(redeem_grant(base().question(), &Grant { scope: Scope::Always, ..given }).is_err());
     assert_eq!(remembers(Scope::Once).binding(), remembers(Scope::Always).binding());
 }
