@@ -15,7 +15,10 @@ const DEPTH: usize = 16;
 
 /// Bytes of a text that are compared in one step, and steps that a regular expression takes for a byte.
 const TEXT_STEP: usize = 64;
-const REGEX_STEPS: usize = 4;
+const REGEX_STEPS: usize = 8;
+
+/// Compiled size of a regular expression.
+const REGEX_BYTES: usize = 64 * 1024;
 
 type Holds = fn(Option<Ordering>) -> bool;
 
@@ -268,7 +271,7 @@ impl<'t> Parser<'t> {
                 self.eat("");
                 let pattern = self.string()?;
                 let whole = if word == "match" { format!("^(?:{pattern})$") } else { pattern };
-                Expr::Matches(Box::new(value), super::slice::regex(&whole)?)
+                Expr::Matches(Box::new(value), super::slice::regex(&whole, REGEX_BYTES)?)
             }
             _ => return self.fail("length(value), count(path), match or search(value, \"text\") before"),
         };
