@@ -1,5 +1,6 @@
 //! The tool `tool_output`: reads an output that was stored because of its size, piece by piece.
 
+mod json_path;
 mod slice;
 
 use crate::outputs::Outputs;

@@ -48,7 +48,7 @@ pub struct Options {
     #[serde(deserialize_with = "read_list::<Host, _, _>")]
     #[schemars(with = "Vec<Host>")]
     pub allowed_hosts: Vec<String>,
-    /// Origins of web pages that may call Gantry from a browser, besides its own page.
+    /// Origins of web pages that may call Gantry from a browser, besides its own page; behind a proxy with TLS, the public one.
     #[serde(deserialize_with = "read_list::<Origin, _, _>")]
     #[schemars(with = "Vec<Origin>")]
     pub allowed_origins: Vec<String>,

@@ -33,6 +33,9 @@ pub enum Error {
     OlderInUse { path: PathBuf },
     #[error("the store is damaged ({detail}): stop every process that uses it and restore a backup")]
     Corrupt { detail: String },
+    /// What is written now would be lost with the files that are open.
+    #[error("the database file {} was removed or replaced while Gantry runs: put it back, or restart Gantry", path.display())]
+    Moved { path: PathBuf },
     #[error("the disk that holds the store is full: free space and retry")]
     Full,
     #[error("another process held the store for longer than 5 s: retry, or stop that process")]

@@ -45,7 +45,7 @@ use gantry_core::id::ProcessId;
 use ledger::{Author, Ledger};
 use options::{GROUP, PAGE_DEFAULT, PAGE_MAX};
 use readers::Readers;
-use sql::{Connection, single, statements};
+use sql::{Connection, Place, single, statements};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -78,6 +78,7 @@ struct Inner {
     join: Option<JoinHandle<()>>,
     counters: Arc<Counters>,
     readers: Readers,
+    place: Arc<Place>,
 }
 
 impl Drop for Inner {
@@ -148,7 +149,10 @@ impl Store {
 
         let (messages, receiver) = mpsc::channel(options.queue.max(1));
         let counters = Arc::new(Counters::default());
-        let writer = Writer::new(conn, (lock, author), receiver, options.group_delay, Arc::clone(&counters));
+        let place = Arc::new(Place::of(&options.path));
+        let opened = (conn, Arc::clone(&place));
+        let writer =
+            Writer::new(opened, (lock, author), receiver, options.group_delay, Arc::clone(&counters));
         let join = thread::Builder::new()
             .name("gantry-store".to_owned())
             .spawn(move || writer.run())
@@ -161,6 +165,7 @@ impl Store {
             join: Some(join),
             counters,
             readers: Readers::new(options.path),
+            place,
         };
         Ok((Self { inner: Arc::new(inner) }, recovery))
     }
@@ -171,6 +176,14 @@ impl Store {
 
     pub fn is_alive(&self, process: ProcessId) -> bool {
         process == self.inner.process || membership::is_alive(&self.inner.locks, process)
+    }
+
+    /// Whether the database still lies where it was opened, for what is put on record only later.
+    ///
+    /// # Errors
+    /// It was removed or replaced.
+    pub fn check_place(&self) -> Result<(), Error> {
+        self.inner.place.check()
     }
 
     /// Waits until everything that was accepted before is durable.

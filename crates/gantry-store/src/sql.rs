@@ -8,7 +8,7 @@ mod sqlite;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use sqlite::{Connection, Prepared, Row};
+pub(crate) use sqlite::{Connection, Place, Prepared, Row};
 
 use crate::approvals::{ApprovalDetails, DecisionRow, WebhookSent};
 use crate::error::Error;

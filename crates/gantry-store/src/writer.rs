@@ -14,7 +14,7 @@ use crate::membership::ProcessLock;
 use crate::options::{GROUP, PRUNE_EVERY, RETRY_PAUSE};
 use crate::retention;
 use crate::sessions::SessionRow;
-use crate::sql::Connection;
+use crate::sql::{Connection, Place};
 use gantry_core::id::SessionId;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -146,6 +146,7 @@ pub(crate) struct Counters {
 
 pub(crate) struct Writer {
     conn: Connection,
+    place: Arc<Place>,
     lock: ProcessLock,
     author: Author,
     messages: mpsc::Receiver<Message>,
@@ -157,14 +158,14 @@ pub(crate) struct Writer {
 
 impl Writer {
     pub(crate) fn new(
-        conn: Connection,
+        (conn, place): (Connection, Arc<Place>),
         (lock, author): (ProcessLock, Author),
         messages: mpsc::Receiver<Message>,
         group_delay: Duration,
         counters: Arc<Counters>,
     ) -> Self {
         let prune_at = Instant::now() + PRUNE_EVERY;
-        Self { conn, lock, author, messages, group_delay, counters, stopping: Vec::new(), prune_at }
+        Self { conn, place, lock, author, messages, group_delay, counters, stopping: Vec::new(), prune_at }
     }
 
     /// Writes until a message stops it or the last handle is gone; then closes the database.
@@ -246,6 +247,7 @@ impl Writer {
             retention::prune(&tx)?;
             self.prune_at = Instant::now() + PRUNE_EVERY;
         }
+        self.place.check()?;
         tx.commit()?;
         counters.commits.fetch_add(1, Ordering::Relaxed);
         counters.entries.fetch_add(entries, Ordering::Relaxed);

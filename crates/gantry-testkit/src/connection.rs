@@ -58,7 +58,7 @@ impl Connection {
         Ok(Answer { status, headers, text })
     }
 
-    /// Sends a request with a right Host header and reads the answer.
+    /// Sends a request with a right Host header and reads the answer. A body is JSON unless a header says otherwise.
     pub fn request(
         &mut self,
         method: &str,
@@ -69,6 +69,9 @@ impl Connection {
         let mut bytes = format!("{method} {path} HTTP/1.1\r\nhost: {}\r\n", self.address).into_bytes();
         if !body.is_empty() {
             write!(bytes, "content-length: {}\r\n", body.len())?;
+        }
+        if !body.is_empty() && !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type")) {
+            bytes.extend_from_slice(b"content-type: application/json\r\n");
         }
         for (name, value) in headers {
             write!(bytes, "{name}: {value}\r\n")?;
@@ -82,7 +85,7 @@ impl Connection {
     /// `POST /api/v1/calls`.
     pub fn call(&mut self, tool: &str, arguments: &Value) -> io::Result<Answer> {
         let body = json!({ "tool": tool, "arguments": arguments }).to_string();
-        self.request("POST", "/api/v1/calls", &[("content-type", "application/json")], body.as_bytes())
+        self.request("POST", "/api/v1/calls", &[], body.as_bytes())
     }
 
     /// Whether the server closes the connection without another byte; waits for up to a minute.

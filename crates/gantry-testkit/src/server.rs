@@ -144,7 +144,7 @@ impl Server {
     }
 }
 
-/// Sends one request from a test that is not async.
+/// Sends one request from a test that is not async. A body is JSON unless a header says otherwise.
 pub fn send(
     server: &LocalServer,
     method: Method,
@@ -156,6 +156,9 @@ pub fn send(
     let mut request = http::Request::builder().method(method).uri(path);
     for (name, value) in headers {
         request = request.header(*name, *value);
+    }
+    if !body.is_empty() && !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type")) {
+        request = request.header("content-type", "application/json");
     }
     let sent =
         async { tokio::time::timeout(TIMEOUT, server.send(request, Bytes::from(body.to_owned()))).await };

@@ -12,6 +12,7 @@ use anyhow::Context as _;
 use gantry_egress::LocalServer;
 use gantry_server::App;
 use gantry_server::model::{Failure, List, Server};
+use http::header::CONTENT_TYPE;
 use http::{Method, StatusCode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -193,6 +194,7 @@ impl ApiClient {
         let (status, bytes) = match &self.connection {
             Connection::Remote(server) => {
                 let request = http::Request::builder().method(method).uri(path).header(VIA, "cli");
+                let request = request.header(CONTENT_TYPE, "application/json");
                 let (status, _, bytes) = server.send(request, body.into()).await?;
                 (status, bytes)
             }

@@ -174,8 +174,14 @@ pub(super) async fn intend<'a>(
     permit: &Permit,
     entry: &'a Entry,
 ) -> Result<OnRecord<'a>, Refusal> {
+    let refused = |error: &gantry_store::Error| {
+        tracing::error!("call {}: the intent could not be recorded: {error}", cx.id);
+        let message = format!("the call could not be put on record, so it was not run: {error}");
+        Refusal::new(ErrorCode::InternalError, message)
+    };
     let is_plain = request.idempotency_key.is_none() && request.resumed.is_none() && !request.keep_result;
     if !permit.tool().effect.needs_intent() && is_plain {
+        rt.store.check_place().map_err(|error| refused(&error))?;
         return Ok(OnRecord(entry));
     }
     let digest = permit.arguments_digest();
@@ -191,9 +197,7 @@ pub(super) async fn intend<'a>(
             let message = format!("the call is {state} already; it was not run again");
             return Refusal::new(ErrorCode::AlreadyDecided, message);
         }
-        tracing::error!("call {}: the intent could not be recorded: {error}", cx.id);
-        let message = format!("the call could not be put on record, so it was not run: {error}");
-        Refusal::new(ErrorCode::InternalError, message)
+        refused(&error)
     })?;
     match intended {
         IntentOutcome::Recorded => {

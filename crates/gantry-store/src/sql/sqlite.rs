@@ -22,8 +22,8 @@ use std::borrow::Cow;
 use std::cell::Cell;
 use std::fs::OpenOptions;
 use std::ops::Deref;
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::Path;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -50,6 +50,31 @@ const WAL_RETRY: Duration = Duration::from_millis(20);
 
 /// Limit: bytes of a damaged value that an error shows.
 const SHOWN_BYTES: usize = 100;
+
+/// The files of an open database and the inodes that they had when it was opened.
+#[derive(Debug)]
+pub(crate) struct Place([(PathBuf, Option<(u64, u64)>); 2]);
+
+impl Place {
+    /// The database and its log, while a connection that writes is open: SQLite keeps the log as long as that is.
+    pub(crate) fn of(path: &Path) -> Self {
+        let mut log = path.as_os_str().to_owned();
+        log.push("-wal");
+        Self([path.to_path_buf(), log.into()].map(|file| (file.clone(), inode(&file))))
+    }
+
+    /// Whether what is open still lies at its path. Otherwise SQLite would go on writing to files that no later start reads.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let moved = self.0.iter().find(|(file, opened)| opened.is_none() || inode(file) != *opened);
+        moved.map_or(Ok(()), |(file, _)| Err(Error::Moved { path: file.clone() }))
+    }
+}
+
+/// The device and the inode of what lies at a path. Asked by name: closing a descriptor of the file would end SQLite's locks.
+fn inode(path: &Path) -> Option<(u64, u64)> {
+    let found = std::fs::metadata(path).ok()?;
+    Some((found.dev(), found.ino()))
+}
 
 /// A connection. Statements are prepared once for each.
 #[derive(Debug)]

@@ -1,7 +1,8 @@
 //! Literal and regular-expression search, line by line, with the engine of ripgrep.
 //!
-//! Its expressions take time linear in what they look at, so no pattern can hold a search up. Files are read in pieces;
-//! what a thread keeps in memory has a limit, and a file with a line beyond it is skipped.
+//! Its expressions take time linear in what they look at and in their compiled size, which has a limit. Files are read in
+//! pieces, with a look at whether to stop before each; what a thread keeps in memory has a limit, and a file with a line beyond
+//! it is skipped.
 //!
 //! Files are listed first and searched in the order of their paths. Once enough is found, later files are not opened, so
 //! a search for something common ends early and always gives the same answer.
@@ -22,9 +23,10 @@ use std::path::Path;
 use tokio_util::sync::CancellationToken;
 
 /// What a thread keeps of a file at a time, and so the longest line.
-const HEAP_BYTES: usize = 8 * 1024 * 1024;
-/// The size of a compiled expression, and of the tables it makes while it runs.
-const REGEX_BYTES: usize = 8 * 1024 * 1024;
+const HEAP_BYTES: usize = 1024 * 1024;
+/// The size of a compiled expression, each part of which can take a step at each byte, and of the tables it makes.
+const REGEX_BYTES: usize = 256 * 1024;
+const TABLE_BYTES: usize = 8 * 1024 * 1024;
 /// How deep groups in an expression are nested.
 const REGEX_NESTING: u32 = 100;
 
@@ -59,7 +61,7 @@ fn matcher(query: &Query) -> Result<RegexMatcher> {
         .fixed_strings(query.mode == Mode::Literal)
         .multi_line(true)
         .size_limit(REGEX_BYTES)
-        .dfa_size_limit(REGEX_BYTES)
+        .dfa_size_limit(TABLE_BYTES)
         .nest_limit(REGEX_NESTING);
     match query.case_sensitive {
         None => builder.case_smart(true),

@@ -8,7 +8,7 @@ mod hardship;
 mod held;
 mod keys;
 mod mcp;
-mod page;
+pub(crate) mod page;
 mod race;
 mod remember;
 mod rules;

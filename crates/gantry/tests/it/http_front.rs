@@ -1,6 +1,7 @@
 //! The HTTP front: requests that no honest client sends, who may see what, and the shapes of every answer.
 
 mod api;
+mod foreign_page;
 mod gates;
 mod keys;
 mod requests;

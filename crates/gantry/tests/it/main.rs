@@ -14,6 +14,7 @@ mod code;
 mod config;
 mod config_commands;
 mod crash;
+mod data_folder;
 mod develop;
 mod docs;
 mod doors;

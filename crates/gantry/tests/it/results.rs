@@ -2,6 +2,7 @@
 
 mod budgets;
 mod conversations;
+mod costly;
 mod events;
 mod ledger;
 mod runs;

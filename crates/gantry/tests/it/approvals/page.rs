@@ -1,6 +1,6 @@
 //! The page on which a person decides, in a real browser, against a running Gantry.
 
-mod browser;
+pub(crate) mod browser;
 
 use super::api::{code, count, counted, decide, get, held, home, ids, over, post, remembering_home};
 use super::keys::text;

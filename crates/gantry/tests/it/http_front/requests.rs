@@ -49,7 +49,7 @@ fn srv_2_a_request_with_a_length_and_chunks_cannot_hide_another_one() {
     let home = TestDir::new();
     let server = home.serve();
     let hidden = format!(
-        "POST /api/v1/calls HTTP/1.1\r\nhost: {}\r\ncontent-length: {}\r\n\r\n{CALL}",
+        "POST /api/v1/calls HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{CALL}",
         server.address,
         CALL.len()
     );
@@ -57,7 +57,7 @@ fn srv_2_a_request_with_a_length_and_chunks_cannot_hide_another_one() {
     let chunks = "transfer-encoding: chunked\r\n";
     for headers in [format!("{length}{chunks}"), format!("{chunks}{length}")] {
         let request = format!(
-            "POST /api/v1/calls HTTP/1.1\r\nhost: {}\r\n{headers}\r\n0\r\n\r\n{hidden}",
+            "POST /api/v1/calls HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\n{headers}\r\n0\r\n\r\n{hidden}",
             server.address
         );
         let mut connection = server.connect();
@@ -94,7 +94,8 @@ fn dur_2_clients_that_send_slowly_are_cut_off_and_others_are_served_meanwhile() 
     // H5: headers that never end. H6: a body that never comes.
     let (mut headers, mut body, mut silent) = (server.connect(), server.connect(), server.connect());
     headers.send(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nx-slow: ").expect("it listens");
-    let start = "POST /api/v1/calls HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\n{\"tool\":";
+    let start = "POST /api/v1/calls HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+                 content-length: 100\r\n\r\n{\"tool\":";
     body.send(start.as_bytes()).expect("it listens");
     assert_eq!(server.get("/healthz").status, 200);
     assert!(headers.is_closed(), "slow headers are waited for");

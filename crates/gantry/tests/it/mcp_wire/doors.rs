@@ -189,7 +189,11 @@ fn srv_3_open_streams_do_not_keep_a_server_from_stopping() {
         assert!(common.next().await.expect("a first event").contains("retry: "));
         let params = json!({ "notifications": { "toolsListChanged": true }, "_meta": modern_meta() });
         let listen = request(1, "subscriptions/listen", &params);
-        let sent = [("mcp-protocol-version", "2026-07-28"), ("mcp-method", "subscriptions/listen")];
+        let sent = [
+            ("content-type", "application/json"),
+            ("mcp-protocol-version", "2026-07-28"),
+            ("mcp-method", "subscriptions/listen"),
+        ];
         let mut listening = Events::open(&server, Method::POST, "/mcp", &sent, listen.into()).await;
         assert_eq!(listening.message().await["method"], "notifications/subscriptions/acknowledged");
         let mut older = Events::open(&server, Method::GET, "/sse", &[], Bytes::new()).await;

@@ -7,8 +7,11 @@ use serde_json::{Value, json};
 /// The head of a POST whose answer is not waited for.
 fn head(path: &str, headers: &[(&str, &str)], length: usize) -> Vec<u8> {
     let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
-    format!("POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {length}\r\n{headers}\r\n")
-        .into_bytes()
+    format!(
+        "POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+         content-length: {length}\r\n{headers}\r\n"
+    )
+    .into_bytes()
 }
 
 /// A message that calls a slow tool which notes that it has begun.

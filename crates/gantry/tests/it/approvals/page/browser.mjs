@@ -1,7 +1,8 @@
 // A browser that does what it is told: it reads a step per line, and answers each with a line.
 //
 // Steps: {open: url, deaf}, {click: selector}, {type: [selector, text]}, {see: [selector, text]}. The last one waits until
-// the page shows that text there, and is answered with what the page shows then. The argument is the browser's program.
+// the page shows that text there, and is answered with what the page shows then. {run: [url, text]} opens a page whose
+// faults do not matter, and is answered with the value of that expression there. The argument is the browser's program.
 // The browser ends with the input.
 
 import { createInterface } from 'node:readline';
@@ -31,6 +32,13 @@ async function open(url, deaf) {
   await page.goto(url);
 }
 
+async function run(url, text) {
+  await page?.context().close();
+  page = await (await browser.newContext()).newPage();
+  await page.goto(url);
+  return page.evaluate(text);
+}
+
 // What can be seen on the page, by the ids of its elements, and what it has kept.
 const look = () => page.evaluate(() => {
   const visible = [...document.querySelectorAll('[id]')].filter((element) => element.checkVisibility());
@@ -45,6 +53,7 @@ const look = () => page.evaluate(() => {
 });
 
 async function perform(step) {
+  if (step.run) return run(...step.run);
   if (step.open) await open(step.open, step.deaf);
   if (step.click) await page.locator(step.click).click();
   if (step.type) {

@@ -16,7 +16,7 @@ const SCRIPT: &str = include_str!("browser.mjs");
 const PROGRAMS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 
 /// A browser with at most one page open. It ends when dropped, and everything it has written goes with it.
-pub(super) struct Browser {
+pub(crate) struct Browser {
     node: Child,
     /// Taken to end it.
     steps: Option<ChildStdin>,
@@ -26,7 +26,7 @@ pub(super) struct Browser {
 }
 
 impl Browser {
-    pub(super) fn new(server: &Server) -> Self {
+    pub(crate) fn new(server: &Server) -> Self {
         let folder =
             tempfile::Builder::new().prefix("gantry-browser-").tempdir().expect("a temporary folder");
         let mut node = Command::new("node")
@@ -47,13 +47,13 @@ impl Browser {
 
     /// Opens a page in a tab of its own and gives it this key.
     #[track_caller]
-    pub(super) fn enter(&mut self, path: &str, key: &str) {
+    pub(crate) fn enter(&mut self, path: &str, key: &str) {
         self.open(path, key, false);
     }
 
     /// The same, and the page hears of no change that it does not ask about.
     #[track_caller]
-    pub(super) fn enter_deaf(&mut self, path: &str, key: &str) {
+    pub(crate) fn enter_deaf(&mut self, path: &str, key: &str) {
         self.open(path, key, true);
     }
 
@@ -65,20 +65,26 @@ impl Browser {
     }
 
     #[track_caller]
-    pub(super) fn click(&mut self, selector: &str) {
+    pub(crate) fn click(&mut self, selector: &str) {
         self.perform(&json!({ "click": selector }));
     }
 
     /// Types a text instead of what is there.
     #[track_caller]
-    pub(super) fn write(&mut self, selector: &str, text: &str) {
+    pub(crate) fn write(&mut self, selector: &str, text: &str) {
         self.perform(&json!({ "type": [selector, text] }));
     }
 
     /// Waits until an element shows a text; returns all that the page shows then.
     #[track_caller]
-    pub(super) fn see(&mut self, selector: &str, text: &str) -> Value {
+    pub(crate) fn see(&mut self, selector: &str, text: &str) -> Value {
         self.perform(&json!({ "see": [selector, text] }))
+    }
+
+    /// Opens a page of any origin, whose console may have faults, and runs a function there. Returns what that returns.
+    #[track_caller]
+    pub(crate) fn run(&mut self, url: &str, function: &str, argument: &Value) -> Value {
+        self.perform(&json!({ "run": [url, format!("({function})({argument})")] }))
     }
 
     #[track_caller]
