@@ -100,7 +100,8 @@ fn options(name: &str, project: &Project) -> anyhow::Result<Options> {
 pub(super) fn server_plan(id: &str, server: &McpServer, trace: bool) -> ServerPlan {
     let mut options = server.options.clone();
     options.trace.get_or_insert(trace);
-    let settings = ServerSettings { id: id.into(), options, disabled: server.off() };
+    let launch = server.launch.clone();
+    let settings = ServerSettings { id: id.into(), options, launch, disabled: server.off() };
     ServerPlan { config: Arc::new(settings), options: server.tools.clone() }
 }
 
