@@ -28,13 +28,13 @@ const FIRST_LINE: u64 = 256;
 const MARKERS: [&str; 4] = ["package.json", "pyproject.toml", "pyvenv.cfg", "node_modules"];
 
 /// What programs look for in the folders above them.
-const LOOKED_UP: [&str; 6] =
-    ["node_modules", "package.json", ".npmrc", "pyproject.toml", "uv.toml", ".venv"];
+const LOOKED_UP: [&str; 6] = ["node_modules", "package.json", ".npmrc", "pyproject.toml", "uv.toml", ".venv"];
 
 /// How the names of files end that programs run or load.
 const CODE: [&str; 31] = [
-    "js", "mjs", "cjs", "jsx", "ts", "mts", "cts", "tsx", "py", "pyc", "pyw", "pyz", "sh", "bash", "zsh", "fish",
-    "rb", "pl", "php", "lua", "jar", "war", "class", "exe", "dll", "so", "dylib", "node", "wasm", "whl", "tgz",
+    "js", "mjs", "cjs", "jsx", "ts", "mts", "cts", "tsx", "py", "pyc", "pyw", "pyz", "sh", "bash", "zsh",
+    "fish", "rb", "pl", "php", "lua", "jar", "war", "class", "exe", "dll", "so", "dylib", "node", "wasm",
+    "whl", "tgz",
 ];
 
 /// Where servers are started.
@@ -215,7 +215,8 @@ impl<'a> Search<'a> {
             return Ok(None);
         }
         let path = absolute(start, value);
-        let is_relative = [".", ".."].iter().any(|dots| value == *dots || value.starts_with(&format!("{dots}/")));
+        let is_relative =
+            [".", ".."].iter().any(|dots| value == *dots || value.starts_with(&format!("{dots}/")));
         let is_bare = !is_relative && !Path::new(value).is_absolute();
         if is_bare && (is_name || !path.is_file()) {
             return Ok(None);

@@ -266,7 +266,12 @@ mod tests {
 
     #[tokio::test]
     async fn a_process_that_ended_explains_itself() {
-        let program = StdioProcess::new("s".into(), (Spec::new("x"), Launch::default()), Arc::default(), TaskTracker::new());
+        let program = StdioProcess::new(
+            "s".into(),
+            (Spec::new("x"), Launch::default()),
+            Arc::default(),
+            TaskTracker::new(),
+        );
         assert_eq!(program.describe_exit("gone".into()).await, "gone");
         let log = Arc::clone(&program.log.lock().unwrap());
         *log.last_line.lock().unwrap() = Some("no such module".into());
@@ -279,7 +284,8 @@ mod tests {
     #[tokio::test]
     async fn a_start_that_is_given_up_is_waited_for() {
         let tasks = TaskTracker::new();
-        let program = StdioProcess::new("s".into(), (Spec::new("x"), Launch::default()), Arc::default(), tasks.clone());
+        let program =
+            StdioProcess::new("s".into(), (Spec::new("x"), Launch::default()), Arc::default(), tasks.clone());
         assert!(program.start().now_or_never().is_none());
         assert_eq!(tasks.len(), 1, "the server is not closed yet");
         tasks.close();

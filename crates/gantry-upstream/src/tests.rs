@@ -5,8 +5,8 @@ mod memory;
 
 use crate::answer;
 use crate::context::{self, UpstreamContext, UpstreamOptions};
-use crate::listing::Listing;
 use crate::launch::Launch;
+use crate::listing::Listing;
 use crate::options::{DisabledReason, ServerOptions, ServerSettings, TransportType};
 use crate::replica::Replica;
 use crate::server::UpstreamServer;

@@ -4,9 +4,9 @@ use std::path::Path;
 
 /// Programs that run what their first arguments name. Digits at the end of a name are its version.
 const RUNNERS: [&str; 37] = [
-    "node", "nodejs", "deno", "bun", "tsx", "ts-node", "python", "pypy", "ruby", "perl", "php", "lua", "luajit", "java",
-    "dotnet", "go", "cargo", "make", "sh", "bash", "dash", "zsh", "ksh", "fish", "uv", "poetry", "pdm", "hatch", "conda",
-    "npx", "npm", "pnpm", "pnpx", "yarn", "bunx", "uvx", "pipx",
+    "node", "nodejs", "deno", "bun", "tsx", "ts-node", "python", "pypy", "ruby", "perl", "php", "lua",
+    "luajit", "java", "dotnet", "go", "cargo", "make", "sh", "bash", "dash", "zsh", "ksh", "fish", "uv",
+    "poetry", "pdm", "hatch", "conda", "npx", "npm", "pnpm", "pnpx", "yarn", "bunx", "uvx", "pipx",
 ];
 
 /// Programs that run another one, which their arguments name somewhere.
@@ -22,8 +22,28 @@ const SUBCOMMANDS: [&str; 6] = ["run", "tool", "exec", "dlx", "x", "start"];
 
 /// Options that take no value. After another one, the next argument is taken for its value.
 const FLAGS: [&str; 22] = [
-    "-y", "--yes", "-q", "--quiet", "-s", "--silent", "-v", "--verbose", "-u", "-i", "-B", "-E", "-I", "-O", "-S", "-A",
-    "--offline", "--isolated", "--frozen", "--locked", "--bun", "--",
+    "-y",
+    "--yes",
+    "-q",
+    "--quiet",
+    "-s",
+    "--silent",
+    "-v",
+    "--verbose",
+    "-u",
+    "-i",
+    "-B",
+    "-E",
+    "-I",
+    "-O",
+    "-S",
+    "-A",
+    "--offline",
+    "--isolated",
+    "--frozen",
+    "--locked",
+    "--bun",
+    "--",
 ];
 
 /// How such options begin.
@@ -34,9 +54,26 @@ const TEXTS: [&str; 3] = ["--eval", "--print", "--command"];
 
 /// Variables by which programs find code.
 const VARIABLES: [&str; 20] = [
-    "PATH", "HOME", "ENV", "BASH_ENV", "NODE_PATH", "NODE_OPTIONS", "CLASSPATH", "VIRTUAL_ENV", "RUBYLIB", "RUBYOPT",
-    "PERLLIB", "PERL5LIB", "PERL5OPT", "GEM_HOME", "GEM_PATH", "LUA_PATH", "LUA_CPATH", "JAVA_TOOL_OPTIONS",
-    "XDG_CONFIG_HOME", "XDG_DATA_HOME",
+    "PATH",
+    "HOME",
+    "ENV",
+    "BASH_ENV",
+    "NODE_PATH",
+    "NODE_OPTIONS",
+    "CLASSPATH",
+    "VIRTUAL_ENV",
+    "RUBYLIB",
+    "RUBYOPT",
+    "PERLLIB",
+    "PERL5LIB",
+    "PERL5OPT",
+    "GEM_HOME",
+    "GEM_PATH",
+    "LUA_PATH",
+    "LUA_CPATH",
+    "JAVA_TOOL_OPTIONS",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
 ];
 
 /// How the names of more such variables begin.
@@ -66,7 +103,9 @@ enum State {
     /// Before the name of a program that may be a runner.
     Wrapper,
     /// Before the program that a runner runs; after an option that may take a value.
-    Before { takes_value: bool },
+    Before {
+        takes_value: bool,
+    },
     /// After an option that takes the text of a program.
     BeforeText,
     After,
@@ -117,7 +156,9 @@ fn takes_text(option: &str) -> bool {
 }
 
 fn is_flag(option: &str) -> bool {
-    option.contains('=') || FLAGS.contains(&option) || FLAG_STARTS.iter().any(|start| option.starts_with(start))
+    option.contains('=')
+        || FLAGS.contains(&option)
+        || FLAG_STARTS.iter().any(|start| option.starts_with(start))
 }
 
 fn name(command: &str) -> &str {

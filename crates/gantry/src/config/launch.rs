@@ -32,10 +32,14 @@ impl Launcher {
         let of_data = Digest::of(data.as_os_str().as_encoded_bytes()).short(16);
         let state = |folder: PathBuf| folder.join("gantry").join(SERVERS).join(&of_data);
         let var = |name| env.var(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
+        let of_data_folder = Some(data.join(SERVERS));
+        // Beside the configuration is where agents usually write, and a server is not to move when a workspace does.
+        let is_apart = !data.starts_with(real_path(&base.folder));
         let candidates = [
-            Some(data.join(SERVERS)),
+            of_data_folder.clone().filter(|_| is_apart),
             var("XDG_STATE_HOME").map(state),
             var("HOME").map(|home| state(home.join(".local/state"))),
+            of_data_folder,
         ];
         let candidates: Vec<PathBuf> = candidates.into_iter().flatten().map(|it| real_path(&it)).collect();
         let is_outside = |folder: &&PathBuf| {
