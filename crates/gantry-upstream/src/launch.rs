@@ -135,6 +135,9 @@ struct Search<'a> {
 
 impl<'a> Search<'a> {
     fn server(&mut self, options: &mut ServerOptions, site: &LaunchSite<'_>) -> Result<(), String> {
+        if let Some(folder) = &options.cwd {
+            self.code(folder, "its `cwd` is", true)?;
+        }
         let start = options.cwd.clone().unwrap_or_else(|| site.folder.to_owned());
         let search_path = self.variables(&options.env, site.inherited)?;
         let command = options.command.clone().unwrap_or_default();
@@ -157,12 +160,9 @@ impl<'a> Search<'a> {
                 *argument = Secret::from(resolved);
             }
         }
-        match &options.cwd {
-            Some(folder) => self.code(folder, "its `cwd` is", true)?,
-            None => {
-                options.cwd = Some(site.own_folder.clone()?);
-                self.launch.has_own_folder = true;
-            }
+        if !has_cwd {
+            options.cwd = Some(site.own_folder.clone()?);
+            self.launch.has_own_folder = true;
         }
         Ok(())
     }

@@ -5,6 +5,7 @@ use super::{Rig, kill};
 use gantry_testkit::faulty::Faulty;
 use gantry_testkit::npm_registry::npm_registry;
 use gantry_testkit::{TestDir, TestServer, with};
+use http::Method;
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -65,17 +66,22 @@ impl Scene {
         self.rig.result("s__pid", &json!({}))
     }
 
+    /// Makes a call that a person approves.
+    fn approved(&self, tool: &str, arguments: &Value) {
+        let call = json!({ "tool": tool, "arguments": arguments, "approve": true });
+        self.rig.admin(Method::POST, "/api/v1/calls", &call);
+    }
+
     /// Does everything that an agent can to have this in a file.
     fn plant(&self, path: &str, content: &str) {
-        let arguments = json!({ "path": path, "content": content, "createDirs": true });
-        self.rig.call("write_file", &arguments);
+        self.approved("write_file", &json!({ "path": path, "content": content, "createDirs": true }));
         let code = "f=/workspace/$FILE; d=$(dirname \"$f\"); t=/workspace/${FILE%%/*}
             write() { mkdir -p \"$d\"; printf %s \"$CODE\" > \"$f\"; chmod 755 \"$f\"; }
             write || { rm -f \"$f\"; write; } || { mv \"$d\" \"$d.old\"; write; } || { mv \"$t\" \"$t.old\"; write; }
             ln -sf /workspace/elsewhere \"$f\"; :";
         let env = json!({ "FILE": path, "CODE": content });
         self.rig.call("run_code", &json!({ "language": "bash", "code": code, "env": env, "timeout": 50 }));
-        self.rig.call("move_file", &json!({ "from": path.split('/').next(), "to": "moved" }));
+        self.approved("move_file", &json!({ "from": path.split('/').next(), "to": "moved" }));
     }
 
     /// Has Gantry start the server anew, then Gantry itself, and looks at what ran.
@@ -92,6 +98,13 @@ impl Scene {
         assert_eq!(scene.rig.result("s__echo", &json!({ "text": "x" })), "x");
         assert!(!mark(&scene.outside).exists(), "planted code ran");
         scene
+    }
+
+    /// Waits until the server is not started because of something that has appeared.
+    #[track_caller]
+    fn refused(&self, name: &str) {
+        let why = format!("{name} was not there when the configuration was read");
+        self.rig.server.eventually(&why, || self.rig.status("s")["lastError"].to_string().contains(&why));
     }
 
     /// What a person writes into these files runs, so it was not for another reason that the agent's code did not.
@@ -182,8 +195,7 @@ fn ups_19_a_program_of_an_agent_shadows_none_of_the_search_path() {
     scene.rig.home.write("not-there/sh", &code);
     executable(&scene.rig.home.path().join("not-there/sh"));
     kill(&pid);
-    let why = scene.rig.down("s")["lastError"].to_string();
-    assert!(why.contains("not-there was not there when the configuration was read"), "{why}");
+    scene.refused("not-there");
     assert!(!mark(&scene.outside).exists(), "planted code ran");
 }
 
@@ -198,8 +210,7 @@ fn ups_19_what_programs_look_for_above_a_server_must_not_appear() {
         scene.plant(name, &planted(&scene.outside, "node"));
         kill(&pid);
         let top = name.split('/').next().expect("a name");
-        let why = scene.rig.down("s")["lastError"].to_string();
-        assert!(why.contains(&format!("{top} was not there when the configuration was read")), "{why}");
+        scene.refused(top);
         assert!(!mark(&scene.outside).exists(), "planted code ran");
         fs::rename(scene.rig.home.path().join(top), scene.outside.path().join(top)).expect("it is removed");
         scene.rig.restart("s");
@@ -380,10 +391,10 @@ fn ups_19_a_server_that_is_added_is_not_started_from_a_workspace() {
     home.write("mcp/run.sh", "exec \"$FAULTY\"\n");
     let rig = Rig::at(home);
     let added = with(entry("sh", &["mcp/run.sh"]), &json!({ "id": "s" }));
-    let answer = rig.admin(http::Method::POST, "/api/v1/servers", &added);
+    let answer = rig.admin(Method::POST, "/api/v1/servers", &added);
     assert_eq!(answer.status, 400, "{answer:?}");
     assert!(answer.text.contains("where agents write; write it into the configuration"), "{answer:?}");
     let outside = with(entry("sh", &["-c", "exec $FAULTY"]), &json!({ "id": "s" }));
-    assert_eq!(rig.admin(http::Method::POST, "/api/v1/servers", &outside).status, 201);
+    assert_eq!(rig.admin(Method::POST, "/api/v1/servers", &outside).status, 201);
     rig.ready("s");
 }
