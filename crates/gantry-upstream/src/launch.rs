@@ -181,10 +181,13 @@ impl<'a> Search<'a> {
             let why = format!("its variable {name} has");
             // Beside what is found by these two, programs look for nothing.
             let looks_up = !["PATH", "HOME"].contains(&name);
-            let whole = std::iter::once(PathBuf::from(&value)).chain(std::env::split_paths(&value));
-            let tokens = absolute_paths(&value.to_string_lossy()).map(PathBuf::from).collect::<Vec<_>>();
-            for path in whole.chain(tokens).filter(|path| path.is_absolute()) {
-                self.code(&path, &why, looks_up)?;
+            for entry in std::env::split_paths(&value) {
+                if entry.is_absolute() {
+                    self.code(&entry, &why, looks_up)?;
+                }
+                if !exists(&entry) {
+                    self.text(&entry.to_string_lossy(), &why, looks_up)?;
+                }
             }
             if name == "PATH" {
                 search_path = value;
@@ -203,9 +206,7 @@ impl<'a> Search<'a> {
     ) -> Result<Option<String>, String> {
         const WHY: &str = "it is started from";
         if part != Part::Data {
-            for path in absolute_paths(argument) {
-                self.code(Path::new(path), WHY, true)?;
-            }
+            self.text(argument, WHY, true)?;
         }
         let (option, value) = match argument.split_once('=') {
             Some((option, value)) if argument.starts_with('-') => (Some(option), value),
@@ -223,9 +224,9 @@ impl<'a> Search<'a> {
         }
         match part {
             Part::Program => self.program(&path, WHY)?,
-            _ if is_code(&path) => self.program(&path, WHY)?,
-            _ if path.is_file() => self.data(&path, is_bare)?,
-            _ => {}
+            Part::Text | Part::Data if is_code(&path) => self.program(&path, WHY)?,
+            Part::Text | Part::Data if path.is_file() => self.data(&path, is_bare)?,
+            Part::Text | Part::Data => {}
         }
         if Path::new(value).is_absolute() {
             return Ok(None);
@@ -245,20 +246,30 @@ impl<'a> Search<'a> {
     fn program(&mut self, path: &Path, why: &str) -> Result<(), String> {
         self.code(path, why, true)?;
         let first_line = first_line(path).filter(|line| line.starts_with("#!")).unwrap_or_default();
-        absolute_paths(&first_line).try_for_each(|path| self.code(Path::new(path), why, true))
+        self.text(&first_line, why, true)
+    }
+
+    /// The paths in a text. One with blanks cannot be told from the words around it.
+    fn text(&mut self, text: &str, why: &str, looks_up: bool) -> Result<(), String> {
+        let is_torn = |path: &&str| text.contains(*path) && absolute_paths(path).all(|word| word != *path);
+        if let Some(path) = self.workspaces.iter().filter_map(|path| path.to_str()).find(is_torn) {
+            return Err(format!("{why} a text that names {path}; write each path as an argument of its own"));
+        }
+        absolute_paths(text).try_for_each(|path| self.code(Path::new(path), why, looks_up))
     }
 
     /// What is run or loaded, with every link that leads to it.
     fn code(&mut self, path: &Path, why: &str, looks_up: bool) -> Result<(), String> {
         let (links, real) = follow(path)?;
         for link in &links {
-            self.seal(link, false, why, looks_up)?;
+            self.seal(link, link.parent(), why, looks_up)?;
         }
         if self.top(&real).is_none() {
             return Ok(());
         }
         match real.symlink_metadata() {
-            Ok(found) => self.seal(&real, found.is_dir(), why, looks_up),
+            Ok(found) if found.is_dir() => self.seal(&real, Some(&real), why, looks_up),
+            Ok(_) => self.seal(&real, real.parent(), why, looks_up),
             Err(_) => {
                 self.launch.must_be_missing.push(real);
                 Ok(())
@@ -267,9 +278,8 @@ impl<'a> Search<'a> {
     }
 
     /// Lists the package that something in a workspace belongs to, and what programs look for above it.
-    fn seal(&mut self, path: &Path, is_folder: bool, why: &str, looks_up: bool) -> Result<(), String> {
-        let Some(top) = self.top(path) else { return Ok(()) };
-        let own = if is_folder { path } else { path.parent().unwrap_or(path) };
+    fn seal(&mut self, path: &Path, own: Option<&Path>, why: &str, looks_up: bool) -> Result<(), String> {
+        let (Some(top), Some(own)) = (self.top(path), own) else { return Ok(()) };
         let below = || own.ancestors().take_while(|folder| !self.holds_workspace(folder));
         let is_package = |folder: &&Path| MARKERS.iter().any(|name| exists(&folder.join(name)));
         let Some(package) = below().find(is_package).or_else(|| below().next()) else {

@@ -13,7 +13,7 @@ const RUNNERS: [&str; 37] = [
 const WRAPPERS: [&str; 9] =
     ["env", "sudo", "nice", "nohup", "timeout", "stdbuf", "setsid", "busybox", "xvfb-run"];
 
-/// Programs whose words are names of packages or images, whatever files are there.
+/// Programs whose words are names of packages or images, even if there are files of these names.
 const BY_NAME: [&str; 11] =
     ["npx", "npm", "pnpm", "pnpx", "yarn", "bunx", "uvx", "pipx", "docker", "podman", "nerdctl"];
 
