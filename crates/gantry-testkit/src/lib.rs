@@ -18,6 +18,7 @@ pub mod echo;
 pub mod faulty;
 pub mod fixture;
 pub mod git_server;
+pub mod npm_registry;
 pub mod process;
 pub mod provider;
 pub mod random;

@@ -15,6 +15,8 @@ use tempfile::TempDir;
 #[derive(Debug)]
 pub struct TestDir {
     folder: TempDir,
+    /// Where servers start: outside of the workspace, and not in the home of the user who runs the tests.
+    state: TempDir,
     program: &'static str,
     env: Vec<(String, String)>,
     user: Option<User>,
@@ -59,7 +61,8 @@ impl TestDir {
 
     fn of(program: &'static str) -> Self {
         let folder = tempfile::Builder::new().prefix("gantry-home-").tempdir().expect("a temporary folder");
-        Self { folder, program, env: Vec::new(), user: None }
+        let state = tempfile::Builder::new().prefix("gantry-state-").tempdir().expect("a temporary folder");
+        Self { folder, state, program, env: Vec::new(), user: None }
     }
 
     /// The same, with the program run by another user, whose home this becomes with everything that is in it whenever the
@@ -99,6 +102,13 @@ impl TestDir {
         self.folder.path()
     }
 
+    /// The folder in which a server of the project `default` starts.
+    pub fn server_folder(&self, id: &str) -> PathBuf {
+        let data = std::fs::read_dir(self.state.path().join("gantry/servers")).expect("a server has started");
+        let of_data = data.flatten().next().expect("the folder of the data folder");
+        of_data.path().join("default").join(id)
+    }
+
     /// Writes a file, with its parents.
     pub fn write(&self, name: &str, content: &str) {
         let path = self.path().join(name);
@@ -130,8 +140,10 @@ impl TestDir {
                 command.env(name, value);
             }
         }
+        command.env("XDG_STATE_HOME", self.state.path());
         if let Some(user) = &self.user {
             give(self.path(), user.id);
+            give(self.state.path(), user.id);
             command.uid(user.id).gid(user.id).env("HOME", self.path()).env("PATH", SYSTEM_PATH);
         }
         command.envs(self.env.iter().map(|(name, value)| (name, value)));

@@ -23,6 +23,7 @@ mod duplicate_keys;
 mod eras;
 mod forward;
 mod health;
+pub mod launch;
 mod listing;
 pub mod options;
 mod output_check;

@@ -1,5 +1,6 @@
 //! How an MCP server is configured: one entry under `mcpServers`, as far as it says how the server is reached and watched.
 
+use crate::launch::Launch;
 use gantry_core::digest::Digest;
 pub use gantry_mcp::client::{OfferedCapabilities, Protocol};
 use gantry_provider::options::{
@@ -34,7 +35,8 @@ pub struct ServerOptions {
     #[serde(deserialize_with = "read_map::<EnvName, PlainValue, _, _, _, _>")]
     #[schemars(with = "BTreeMap<String, Secret>")]
     pub env: BTreeMap<String, Secret>,
-    /// The folder it works in; the folder of the configuration unless given.
+    /// The folder it starts in; without it, a folder of its own, outside of every workspace. Relative paths in `args` then
+    /// start at the folder of the configuration.
     #[serde(deserialize_with = "read_some::<PathText, _, _>")]
     #[schemars(with = "PathText")]
     pub cwd: Option<PathBuf>,
@@ -266,6 +268,8 @@ pub struct ServerSettings {
     /// Its id: the key under `mcpServers`, and its namespace.
     pub id: Arc<str>,
     pub options: ServerOptions,
+    /// What it is started from, if it is a program.
+    pub launch: Launch,
     pub disabled: Option<DisabledReason>,
 }
 
@@ -284,7 +288,7 @@ impl ServerConfig for ServerSettings {
 pub enum DisabledReason {
     /// Its configuration says `enabled: false`.
     Disabled,
-    /// Its configuration cannot be used, for this reason: a variable that it needs is not set.
+    /// It cannot be used, for this reason: a variable that it needs is not set, or what it is started from is not safe.
     Unusable(String),
 }
 

@@ -1,5 +1,6 @@
 //! The process of a stdio server: started by gantry-sandbox, its standard error read, its end noticed.
 
+use crate::launch::Launch;
 use crate::options::ServerOptions;
 use gantry_core::truncate::truncate;
 use gantry_mcp::client::{IoStreams, Spawn};
@@ -34,6 +35,7 @@ const NOTICE: Duration = Duration::from_millis(300);
 #[derive(Debug)]
 pub(super) struct StdioProcess {
     spec: Spec,
+    launch: Launch,
     server: Arc<str>,
     secrets: Arc<Redactor>,
     tasks: TaskTracker,
@@ -50,8 +52,13 @@ struct ProcessLog {
 }
 
 impl StdioProcess {
-    pub(super) fn new(server: Arc<str>, spec: Spec, secrets: Arc<Redactor>, tasks: TaskTracker) -> Self {
-        Self { spec, server, secrets, tasks, log: Mutex::default() }
+    pub(super) fn new(
+        server: Arc<str>,
+        (spec, launch): (Spec, Launch),
+        secrets: Arc<Redactor>,
+        tasks: TaskTracker,
+    ) -> Self {
+        Self { spec, launch, server, secrets, tasks, log: Mutex::default() }
     }
 
     /// A failure with what the process itself says about it.
@@ -77,6 +84,7 @@ impl StdioProcess {
     async fn start(&self) -> Result<IoStreams, String> {
         let log = Arc::new(ProcessLog::default());
         *self.log.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&log);
+        self.launch.prepare(self.spec.cwd.as_deref()).await.inspect_err(|_| drop(log.exit.set(None)))?;
         let (spec, server, secrets) =
             (self.spec.clone(), Arc::clone(&self.server), Arc::clone(&self.secrets));
         let (sender, started) = oneshot::channel();
@@ -258,7 +266,12 @@ mod tests {
 
     #[tokio::test]
     async fn a_process_that_ended_explains_itself() {
-        let program = StdioProcess::new("s".into(), Spec::new("x"), Arc::default(), TaskTracker::new());
+        let program = StdioProcess::new(
+            "s".into(),
+            (Spec::new("x"), Launch::default()),
+            Arc::default(),
+            TaskTracker::new(),
+        );
         assert_eq!(program.describe_exit("gone".into()).await, "gone");
         let log = Arc::clone(&program.log.lock().unwrap());
         *log.last_line.lock().unwrap() = Some("no such module".into());
@@ -271,7 +284,8 @@ mod tests {
     #[tokio::test]
     async fn a_start_that_is_given_up_is_waited_for() {
         let tasks = TaskTracker::new();
-        let program = StdioProcess::new("s".into(), Spec::new("x"), Arc::default(), tasks.clone());
+        let program =
+            StdioProcess::new("s".into(), (Spec::new("x"), Launch::default()), Arc::default(), tasks.clone());
         assert!(program.start().now_or_never().is_none());
         assert_eq!(tasks.len(), 1, "the server is not closed yet");
         tasks.close();

@@ -46,8 +46,8 @@ pub(super) fn replicas(
     let (options, transport) = (&settings.options, settings.options.transport());
     if transport == TransportType::Stdio {
         let replica = |n: usize| {
-            let (id, spec) = (Arc::clone(&settings.id), process::spec(options));
-            let process = Arc::new(StdioProcess::new(id, spec, Arc::clone(secrets), tasks.clone()));
+            let (id, start) = (Arc::clone(&settings.id), (process::spec(options), settings.launch.clone()));
+            let process = Arc::new(StdioProcess::new(id, start, Arc::clone(secrets), tasks.clone()));
             Replica::new(n.to_string(), Transport::Stdio(Arc::clone(&process) as _), Some(process))
         };
         return (1..=options.replicas.size()).map(replica).collect();

@@ -5,6 +5,7 @@ mod memory;
 
 use crate::answer;
 use crate::context::{self, UpstreamContext, UpstreamOptions};
+use crate::launch::Launch;
 use crate::listing::Listing;
 use crate::options::{DisabledReason, ServerOptions, ServerSettings, TransportType};
 use crate::replica::Replica;
@@ -24,7 +25,7 @@ use tokio::sync::watch;
 
 pub(crate) fn settings(options: ServerOptions) -> ServerSettings {
     let options = ServerOptions { startup_timeout: Duration::from_secs(1).into(), ..options };
-    ServerSettings { id: "s".into(), options, disabled: None }
+    ServerSettings { id: "s".into(), options, launch: Launch::default(), disabled: None }
 }
 
 /// Keeps the changes that clients would be notified of.

@@ -15,6 +15,7 @@ mod error;
 mod expand;
 mod find;
 mod key_path;
+mod launch;
 mod ledger;
 mod load;
 mod resolve;

@@ -13,6 +13,7 @@ use gantry_provider::client::{NoClient, RequestContext};
 use gantry_provider::resources::{Change, ChangeNotice, ForwardMethod, ForwardRequest, ListKind};
 use gantry_provider::{HealthStatus, PinChoice};
 use gantry_upstream::UpstreamOptions;
+use gantry_upstream::launch::Launch;
 use gantry_upstream::options::{Protocol, ServerOptions, ServerSettings, TransportType};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -128,7 +129,7 @@ fn settings(id: &str, address: &str) -> ServerSettings {
         startup_timeout: Duration::from_secs(10).into(),
         ..tcp(&[address])
     };
-    ServerSettings { id: id.into(), options, disabled: None }
+    ServerSettings { id: id.into(), options, launch: Launch::default(), disabled: None }
 }
 
 fn tcp(addresses: &[&str]) -> ServerOptions {

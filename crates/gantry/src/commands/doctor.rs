@@ -103,11 +103,12 @@ async fn check_all(context: CommandContext, only: Option<&str>) -> Vec<Check> {
         None => ok("server", format!("not running; gantry serve would listen on {}", config.server.bind)),
     });
     checks.extend(selected().flat_map(|(name, project)| services(name, project)));
+    let launches = servers::launches(config);
     let work = async |client: &ApiClient| {
         client.wait_until_ready().await;
         let mut found = or_error("configuration", configuration(client).await);
         found.extend(or_error("ledger", ledger(client).await));
-        found.extend(or_error("projects", projects(client, only).await));
+        found.extend(or_error("projects", projects(client, only, &launches).await));
         Ok(found)
     };
     checks.extend(or_error("runtime", context.with_client(Scope::of(only), work).await));
@@ -157,6 +158,7 @@ async fn ledger(client: &ApiClient) -> anyhow::Result<Vec<Check>> {
 /// Explains a tool, or a server if no visible tool has this name.
 async fn explain(context: CommandContext, what: &str, args: &Doctor) -> anyhow::Result<Outcome> {
     let project = args.project.as_deref().unwrap_or(MAIN_PROJECT);
+    let launches = servers::launches(&context.loaded.config);
     let (agent, depth) = (args.agent.as_deref(), args.depth.to_string());
     let query =
         [("project", Some(project)), ("tool", Some(what)), ("agent", agent), ("depth", Some(&*depth))];
@@ -166,7 +168,7 @@ async fn explain(context: CommandContext, what: &str, args: &Doctor) -> anyhow::
         let servers = client.servers(Some(project)).await?;
         let server = servers::find(&servers, what, agent);
         if let Some(server) = server.filter(|_| !explanation.visible) {
-            return Ok(Outcome::of(servers::explain(client, server) != Severity::Error));
+            return Ok(Outcome::of(servers::explain(client, server, &launches) != Severity::Error));
         }
         term::print_value(&explanation, client.json, |Explanation { tool, visible, reasons, .. }| {
             let can = if *visible { "can be called" } else { "cannot be called" };
@@ -178,7 +180,11 @@ async fn explain(context: CommandContext, what: &str, args: &Doctor) -> anyhow::
     context.with_client(Scope::Project(project), work).await
 }
 
-async fn projects(client: &ApiClient, only: Option<&str>) -> anyhow::Result<Vec<Check>> {
+async fn projects(
+    client: &ApiClient,
+    only: Option<&str>,
+    launches: &servers::Launches,
+) -> anyhow::Result<Vec<Check>> {
     let projects: Vec<Project> = client.list("/api/v1/projects", &[]).await?;
     let names: Vec<&str> = projects.iter().map(|project| &*project.name).collect();
     if let Some(only) = only.filter(|only| !names.contains(only)) {
@@ -193,7 +199,9 @@ async fn projects(client: &ApiClient, only: Option<&str>) -> anyhow::Result<Vec<
         let mut ids = Vec::new();
         match client.servers(Some(&project.name)).await {
             Ok(servers) => {
-                checks.extend(servers.iter().map(|server| servers::check(server, client.is_remote())));
+                checks.extend(
+                    servers.iter().map(|server| servers::check(server, launches, client.is_remote())),
+                );
                 ids.extend(servers.iter().map(|server| server.id.to_string()));
             }
             Err(reason) => checks.push(error("mcp server", format!("{reason:#}"))),

@@ -8,6 +8,7 @@ use super::dotenv::{self, Env, Variables};
 use super::error::{Error, Location, Problem, lines};
 use super::find::{self, DOTENV, Found, Source, absolute};
 use super::key_path::KeyPath;
+use super::launch::{self, Launcher};
 use super::ledger;
 use super::resolve::{Base, Resolver, inherit_limits, project_problems};
 use super::schema::{Config, ConfigFile, MAIN_PROJECT, McpServer, Places, Project};
@@ -38,6 +39,10 @@ pub struct Loaded {
     pub definition_roots: Vec<PathBuf>,
     /// The files that were read to make this.
     pub sources: Sources,
+    /// Files and folders in workspaces that decide what a server runs, whether or not its project is used.
+    pub launch_files: Vec<PathBuf>,
+    /// Other files in workspaces that servers are given.
+    pub launch_data: Vec<PathBuf>,
     /// What the user should know although it stops nothing.
     pub warnings: Vec<String>,
     /// The files themselves, to say where a key stands.
@@ -72,9 +77,13 @@ impl Loaded {
         let mut hidden = vec![self.data.clone()];
         hidden.extend(ledgers.filter(|file| !file.starts_with(&self.data)));
         hidden.extend(self.sources.secret.iter().cloned());
-        hidden.sort();
-        hidden.dedup();
-        ProtectedPaths { hidden, read_only: self.sources.open.clone() }
+        let mut read_only = self.sources.open.clone();
+        read_only.extend(self.launch_files.iter().chain(&self.launch_data).cloned());
+        for list in [&mut hidden, &mut read_only] {
+            list.sort();
+            list.dedup();
+        }
+        ProtectedPaths { hidden, read_only }
     }
 }
 
@@ -125,7 +134,7 @@ fn read(source: &Source, folder: &Path, found: Option<&Found>, env: &Env) -> Res
         None => parse_all("", Format::Yaml, Path::new(""), &base, &Variables::new(env))?,
     };
     warnings.extend(parsed.warnings);
-    let Parsed { config, definitions, documents, mut problems, .. } = parsed;
+    let Parsed { mut config, definitions, documents, mut problems, .. } = parsed;
     let workspaces = config.all().filter_map(|(name, project)| workspace_problem(name, project, &documents));
     workspaces.for_each(|problem| problems.push(problem));
     ledger::problem(&config, &base.data, &documents).into_iter().for_each(|problem| problems.push(problem));
@@ -142,9 +151,21 @@ fn read(source: &Source, folder: &Path, found: Option<&Found>, env: &Env) -> Res
     definition_roots.sort();
     definition_roots.dedup();
     let sources = sources(&config, file.as_deref(), definitions);
+    let [launch_files, launch_data] = launch::resolve_all(&mut config, &base, env);
     let Base { folder, data } = base;
-    let loaded =
-        Loaded { config, file, folder, data, config_files, definition_roots, sources, warnings, documents };
+    let loaded = Loaded {
+        config,
+        file,
+        folder,
+        data,
+        config_files,
+        definition_roots,
+        sources,
+        launch_files,
+        launch_data,
+        warnings,
+        documents,
+    };
     Ok((loaded, problems))
 }
 
@@ -323,7 +344,18 @@ impl Loaded {
         });
         let Findings { problems, warnings } = resolver.findings;
         problems.into_result()?;
-        let server = server.ok_or_else(|| Problem::general("there is no server in this"))?;
+        let mut server = server.ok_or_else(|| Problem::general("there is no server in this"))?;
+        Launcher::new(&self.config, &base, env).server(&project.places.name, id, &mut server);
+        // Tools are kept from what the configuration names, and only from that.
+        let is_sealed = |path: &&PathBuf| self.launch_files.iter().any(|sealed| path.starts_with(sealed));
+        if let Some(open) = server.launch.code.iter().find(|path| !is_sealed(path)) {
+            return Err(Problem::general(format!(
+                "it is started from {}, where agents write; write it into the configuration, which Gantry then protects, or \
+                 move it out of the workspaces",
+                open.display()
+            ))
+            .into());
+        }
         Ok((server, warnings.iter().map(|warning| warning.message().to_owned()).collect()))
     }
 }

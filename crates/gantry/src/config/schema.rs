@@ -16,6 +16,7 @@ use gantry_rest::{ApiOptions, Inline};
 use gantry_runtime::options::{AgentOptions, ApprovalOptions, Limits, ProviderOptions};
 use gantry_runtime::queue;
 use gantry_tools::options::{CodeOptions, GitOptions, SearchOptions, WebOptions};
+use gantry_upstream::launch::Launch;
 use gantry_upstream::options::{DisabledReason, ServerOptions};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -225,6 +226,10 @@ pub struct McpServer {
     #[serde(rename = "..editor")]
     #[schemars(flatten)]
     editor: EditorServerKeys,
+    /// What it is started from.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub launch: Launch,
     #[serde(rename = "..missing")]
     #[schemars(skip)]
     pub(super) missing: String,
@@ -260,11 +265,12 @@ struct EditorServerKeys {
 impl McpServer {
     /// A server that is set up otherwise than under `mcpServers`.
     pub(super) fn new(options: ServerOptions, tools: ProviderOptions, missing: String) -> Self {
-        Self { options, tools, editor: EditorServerKeys::default(), missing }
+        Self { options, tools, editor: EditorServerKeys::default(), launch: Launch::default(), missing }
     }
 
     pub fn off(&self) -> Option<DisabledReason> {
-        disabled(self.tools.enabled && !self.options.disabled, &self.missing)
+        let refusal = || self.launch.refusal.clone().map(DisabledReason::Unusable);
+        disabled(self.tools.enabled && !self.options.disabled, &self.missing).or_else(refusal)
     }
 }
 

@@ -13,6 +13,7 @@ use gantry_runtime::options::{ProviderOptions, ServerPlan};
 use gantry_runtime::{Options, Plan};
 use gantry_tools::builtin::NAMESPACE;
 use gantry_tools::workspace::ProtectedPaths;
+use gantry_upstream::launch::Launch;
 use gantry_upstream::{ServerSettings, UpstreamOptions};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -100,7 +101,9 @@ fn options(name: &str, project: &Project) -> anyhow::Result<Options> {
 pub(super) fn server_plan(id: &str, server: &McpServer, trace: bool) -> ServerPlan {
     let mut options = server.options.clone();
     options.trace.get_or_insert(trace);
-    let settings = ServerSettings { id: id.into(), options, disabled: server.off() };
+    // A file that the server itself makes does not make it another server.
+    let launch = Launch { data: Vec::new(), ..server.launch.clone() };
+    let settings = ServerSettings { id: id.into(), options, launch, disabled: server.off() };
     ServerPlan { config: Arc::new(settings), options: server.tools.clone() }
 }
 

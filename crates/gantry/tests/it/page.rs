@@ -11,11 +11,11 @@ const SECRET: &str = "hunter2-and-more";
 
 #[test]
 fn ups_4_the_page_shows_the_lights() {
-    let waiting = "until test -f go; do sleep 0.02; done; exec $FAULTY";
+    let waiting = "cd \"$0\"; until test -f go; do sleep 0.02; done; exec $FAULTY";
     let home = TestDir::new().config(
         &json!({ "mcpServers": {
             "a green/one": { "command": Faulty::program() },
-            "b-yellow": { "command": "sh", "args": ["-c", waiting], "env": { "FAULTY": Faulty::program() },
+            "b-yellow": { "command": "sh", "args": ["-c", waiting, "."], "env": { "FAULTY": Faulty::program() },
                           "startupTimeoutMs": 600_000 },
             "c-red": { "command": "gantry-no-such-program", "env": { "TOKEN": SECRET } },
             "d-off": { "command": "x", "enabled": false },

@@ -97,6 +97,7 @@ impl Rig {
 
 /// A well-behaved server on stdio with a journal, run like this.
 fn faulty(args: &[&str]) -> Value {
-    let args = [&["--journal", JOURNAL], args].concat();
+    let journal = format!("./{JOURNAL}");
+    let args = [&["--journal", &journal], args].concat();
     json!({ "command": Faulty::program(), "args": args })
 }

@@ -30,7 +30,7 @@ pub(crate) fn named(who: &str) -> Value {
 /// A server that writes down, in a file of the home, every message that it is sent.
 pub(crate) fn heard_in(file: &str, who: &str) -> Value {
     let env = json!({ "FAULTY": Faulty::program(), "WHO": who });
-    json!({ "command": "sh", "args": ["-c", "tee -a \"$0\" | $FAULTY", file], "env": env })
+    json!({ "command": "sh", "args": ["-c", "tee -a \"$0\" | $FAULTY", format!("./{file}")], "env": env })
 }
 
 /// Two projects, each with a workspace and a server `s` of its own.

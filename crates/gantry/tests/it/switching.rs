@@ -68,7 +68,8 @@ impl Held {
 
 /// A server on stdio that is run like this and keeps the journal.
 fn faulty(args: &[&str]) -> Value {
-    let args = [&["--journal", JOURNAL], args].concat();
+    let journal = format!("./{JOURNAL}");
+    let args = [&["--journal", &journal], args].concat();
     json!({ "command": Faulty::program(), "args": args })
 }
 

@@ -10,6 +10,7 @@ mod echoed;
 mod eras;
 mod expansion;
 mod floods;
+mod launch;
 mod lights;
 mod news;
 mod once;
@@ -53,7 +54,7 @@ fn stdio(args: &[&str]) -> Value {
 
 /// The same with a journal.
 fn journalling(args: &[&str]) -> Value {
-    stdio(&[&["--journal", JOURNAL], args].concat())
+    stdio(&[&["--journal", &format!("./{JOURNAL}")], args].concat())
 }
 
 /// A server behind this address.
@@ -61,9 +62,10 @@ fn remote(kind: &str, url: &str) -> Value {
     json!({ "type": kind, "url": url })
 }
 
-/// A server that a shell starts: `$FAULTY` is the program, `$0` what follows the script.
+/// A server that a shell starts in the folder of the configuration: `$FAULTY` is the program, `$0` what follows the script.
 fn script(script: &str, name: &str) -> Value {
-    json!({ "command": "sh", "args": ["-c", script, name], "env": { "FAULTY": Faulty::program() } })
+    let script = format!("cd \"$1\"; {script}");
+    json!({ "command": "sh", "args": ["-c", script, name, "."], "env": { "FAULTY": Faulty::program() } })
 }
 
 impl Rig {

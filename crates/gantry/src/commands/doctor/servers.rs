@@ -3,12 +3,13 @@
 use super::{Check, Severity};
 use crate::client::ApiClient;
 use crate::commands::typed;
-use crate::config::MAIN_PROJECT;
+use crate::config::{Config, MAIN_PROJECT, McpServer};
 use crate::term::{self, plural, thousands};
 use gantry_rest::provider_id;
 use gantry_runtime::clock;
 use gantry_server::model::{HealthStatus, Import, Replica, Server};
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// The server of this id that a caller uses. While an agent is active, a server can run for that agent and for the
 /// other callers.
@@ -20,7 +21,29 @@ pub(super) fn find<'a>(servers: &'a [Server], id: &str, agent: Option<&str>) -> 
     named.min_by_key(|server| (!is_for(server), &server.agent))
 }
 
-pub(super) fn check(server: &Server, is_remote: bool) -> Check {
+/// Where the servers of each project start, and what is read-only because of it.
+pub(super) type Launches = BTreeMap<(String, String), Vec<String>>;
+
+pub(super) fn launches(config: &Config) -> Launches {
+    let servers = config.all().flat_map(|(project, it)| {
+        it.mcp_servers.iter().map(move |(id, server)| ((project.to_owned(), id.to_string()), server))
+    });
+    servers.filter(|(_, server)| server.off().is_none()).map(|(key, server)| (key, launch(server))).collect()
+}
+
+fn launch(server: &McpServer) -> Vec<String> {
+    let folder = server.options.cwd.as_ref().map(|folder| format!("it starts in {}", folder.display()));
+    let sealed: Vec<_> = server.launch.read_only().map(|path| path.display().to_string()).collect();
+    let sealed = (!sealed.is_empty()).then(|| format!("tools and jobs cannot change {}", sealed.join(", ")));
+    folder.into_iter().chain(sealed).collect()
+}
+
+fn launch_of<'a>(launches: &'a Launches, server: &Server) -> &'a [String] {
+    let key = (server.project.to_string(), server.id.to_string());
+    launches.get(&key).map(Vec::as_slice).unwrap_or_default()
+}
+
+pub(super) fn check(server: &Server, launches: &Launches, is_remote: bool) -> Check {
     let line = summary_line(server);
     let mut found = match server.health {
         HealthStatus::Off => format!("{line}: {}", server.kind),
@@ -33,7 +56,8 @@ pub(super) fn check(server: &Server, is_remote: bool) -> Check {
             found.push_str(&format!("; {text}"));
         }
     }
-    warnings(server).iter().for_each(|warning| found.push_str(&format!("\n{warning}")));
+    let more = warnings(server).into_iter().chain(launch_of(launches, server).iter().cloned());
+    more.for_each(|line| found.push_str(&format!("\n{line}")));
     let subject = if server.kind == "openapi" { "openapi" } else { "mcp server" };
     Check { subject, severity: severity(server), found }
 }
@@ -46,7 +70,7 @@ struct Report<'a> {
     advice: Vec<String>,
 }
 
-pub(super) fn explain(client: &ApiClient, server: &Server) -> Severity {
+pub(super) fn explain(client: &ApiClient, server: &Server, launches: &Launches) -> Severity {
     let severity = severity(server);
     let advice = warnings(server).into_iter().chain(next_step(server, client.is_remote())).collect();
     term::print_value(&Report { server, severity, advice }, client.json, |report| {
@@ -57,6 +81,7 @@ pub(super) fn explain(client: &ApiClient, server: &Server) -> Severity {
         });
         lines.extend(server.last_error.as_ref().map(|error| format!("last error: {error}")));
         lines.extend(server.replicas.iter().map(replica));
+        lines.extend(launch_of(launches, server).iter().cloned());
         let title = format!("{} since {} UTC", summary_line(server), term::timestamp(server.since));
         let details = lines.iter().chain(&report.advice).map(|line| format!("  - {line}"));
         std::iter::once(title).chain(details).collect()

@@ -32,8 +32,8 @@ impl Resolver<'_> {
             self.warn(project, &[&entry[..], &["healthCheck", "kind"]].concat(), message);
         }
         // Only a process has a folder.
-        options.cwd = (options.transport() == TransportType::Stdio)
-            .then(|| absolute(&self.base.folder, options.cwd.take().unwrap_or_default()));
+        let written = options.cwd.take().filter(|_| options.transport() == TransportType::Stdio);
+        options.cwd = written.map(|folder| absolute(&self.base.folder, folder));
     }
 
     /// One way to reach the server, and all that this way needs.

@@ -48,7 +48,7 @@ fn an_entry_has_the_defaults_of_the_reference() {
     let found = server("{ command: npx }");
     let ServerOptions { command, args, env, cwd, replicas, .. } = &found.options;
     assert_eq!((command.as_deref(), args.len(), env.len(), replicas.get()), (Some("npx"), 0, 0, 1));
-    assert_eq!(cwd.as_deref(), Some(Path::new("/home/project")));
+    assert_eq!(cwd.as_deref(), None);
     assert_eq!(found.options.protocol, Protocol::Auto);
     assert_eq!(
         found.options.declared(),

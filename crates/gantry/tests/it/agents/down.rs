@@ -9,8 +9,8 @@ use serde_json::json;
 
 /// `bad`, which starts once and then never again, and `good`; an agent of each, and one that has a bit of both.
 fn site() -> Site {
-    let script = "test -f stop && { echo out of order >&2; exit 9; }; exec $FAULTY";
-    let bad = json!({ "command": "sh", "args": ["-c", script], "env": { "FAULTY": Faulty::program() } });
+    let script = "cd \"$0\"; test -f stop && { echo out of order >&2; exit 9; }; exec $FAULTY";
+    let bad = json!({ "command": "sh", "args": ["-c", script, "."], "env": { "FAULTY": Faulty::program() } });
     let config = json!({
         "mcpServers": { "bad": bad, "good": faulty(&[]) },
         "agents": {

@@ -163,7 +163,7 @@ fn pol_10_what_an_agent_has_is_explained_by_the_entry_the_alias_and_the_allow_li
 #[test]
 fn pol_10_a_server_that_is_down_is_named_with_since_when_and_why() {
     let script = json!({
-        "command": "sh", "args": ["-c", "test -f go || exit 9; exec $FAULTY"], "env": { "FAULTY": Faulty::program() },
+        "command": "sh", "args": ["-c", "cd \"$0\"; test -f go || exit 9; exec $FAULTY", "."], "env": { "FAULTY": Faulty::program() },
     });
     let home = TestDir::new();
     home.write("go", "");

@@ -79,7 +79,7 @@ fn pol_2_a_rule_and_a_right_that_go_together_leave_no_moment_in_between() {
 #[test]
 fn pol_2_a_server_and_the_rule_about_it_that_go_together_leave_no_moment_in_between() {
     let deny = json!([{ "name": "no-journal", "tools": ["s__journal"], "decide": "deny" }]);
-    let journal = faulty(&["--journal", "journal.txt"]);
+    let journal = faulty(&["--journal", "./journal.txt"]);
     let with_both = json!({ "mcpServers": { "s": journal, "keep": faulty(&[]) }, "policies": deny });
     let with_neither = json!({ "mcpServers": { "keep": faulty(&[]) } });
     let site = Site::of(&with_both);

@@ -62,8 +62,8 @@ fn apr_3_arguments_that_an_approver_gives_are_judged_like_any() {
 /// A server that can become another one.
 fn pulled() -> Value {
     let env = json!({ "FAULTY": Faulty::program() });
-    let script = "exec $FAULTY --journal journal.txt --definition-version $(cat version)";
-    json!({ "command": "sh", "args": ["-c", script], "env": env })
+    let script = "cd \"$0\"; exec $FAULTY --journal journal.txt --definition-version $(cat version)";
+    json!({ "command": "sh", "args": ["-c", script, "."], "env": env })
 }
 
 fn site(approvals: &Value) -> Site {
@@ -119,7 +119,8 @@ fn apr_5_another_server_behind_the_same_name_is_asked_about_again() {
     let before = item(&site.server, &held.id)["fingerprint"].clone();
     // Word for word the same tool, of another program.
     let mut other = pulled();
-    other["args"] = json!(["-c", "tee -a other.txt | $FAULTY --definition-version $(cat version)"]);
+    other["args"] =
+        json!(["-c", "cd \"$0\"; tee -a other.txt | $FAULTY --definition-version $(cat version)", "."]);
     let config = json!({ "approvals": approvals, "mcpServers": { "s": other } });
     site.home.write("gantry.yaml", &config.to_string());
     assert_eq!(site.reload().status, 200);

@@ -31,8 +31,8 @@ fn config(server: &Value) -> String {
 
 /// A server on stdio that starts only while there is a file `go`.
 fn program() -> Value {
-    let script = "test -f go || { echo no go >&2; exit 9; }; exec $FAULTY --journal journal.txt";
-    json!({ "command": "sh", "args": ["-c", script], "env": { "FAULTY": Faulty::program() } })
+    let script = "cd \"$0\"; test -f go || { echo no go >&2; exit 9; }; exec $FAULTY --journal journal.txt";
+    json!({ "command": "sh", "args": ["-c", script, "."], "env": { "FAULTY": Faulty::program() } })
 }
 
 fn journal(home: &TestDir) -> Vec<String> {

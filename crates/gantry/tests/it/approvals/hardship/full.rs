@@ -65,7 +65,7 @@ impl Scene {
     #[track_caller]
     fn new() -> (Self, Server) {
         let server =
-            json!({ "command": Faulty::program(), "args": ["--journal", "journal"], "queue": "one" });
+            json!({ "command": Faulty::program(), "args": ["--journal", "./journal"], "queue": "one" });
         let config = json!({
             "queues": { "one": { "concurrent": 1 } },
             "approvals": { "requiresApprovalTools": ["s__journal"] },
