@@ -75,14 +75,9 @@ fn cal_12_a_client_whose_session_was_canceled_is_asked_to_begin_anew() {
 
 #[test]
 fn blt_1_no_tool_changes_what_configures_gantry() {
-    let home = TestDir::new();
-    for name in ["gantry.yaml", "gantry.json", "gantry.toml"] {
-        let reply = home.call_yes("write_file", &json!({ "path": name, "content": "workspace: /" }));
-        assert_eq!(reply["error"]["code"], "PERMISSION_DENIED", "{name}: {reply}");
-        assert!(!home.path().join(name).exists());
-    }
     let home = TestDir::new().config("agents: { a: { tools: [] } }\n");
     home.write("mine.yaml", "workspace: /");
+    home.write(".env", "Y=1");
     for (tool, arguments) in [
         ("write_file", json!({ "path": "gantry.yaml", "content": "" })),
         ("write_file", json!({ "path": ".env", "content": "X=1" })),
@@ -97,5 +92,6 @@ fn blt_1_no_tool_changes_what_configures_gantry() {
         );
     }
     assert_eq!(home.read("gantry.yaml"), "agents: { a: { tools: [] } }\n");
-    assert_eq!(home.call("read_file", &json!({ "path": "gantry.yaml" }))["ok"], true);
+    let read = home.call("read_file", &json!({ "path": "gantry.yaml" }));
+    assert_eq!(read["error"]["code"], "PERMISSION_DENIED", "it may hold secrets: {read}");
 }

@@ -97,11 +97,12 @@ pub(super) struct Absent {
 }
 
 impl Absent {
-    /// None if its folder cannot be opened, so that what is made there would not be found.
+    /// None if it is there by now, or its folder cannot be looked into, so that what is made there would not be found.
     pub(super) fn open(workspace: &Opened, path: &Path) -> Option<Self> {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let folder = open_beneath(workspace.dir(), folder, FOLDER).ok()?;
-        Some(Self { folder, path: path.to_owned() })
+        let absent = Self { folder, path: path.to_owned() };
+        (absent.look() == Err(Errno::NOENT)).then_some(absent)
     }
 
     /// Takes away what is there by now, and says so.
@@ -121,9 +122,14 @@ impl Absent {
         }
     }
 
-    fn remove(&self) -> Result<(), Errno> {
+    /// Its name, if something has it.
+    fn look(&self) -> Result<&OsStr, Errno> {
         let name = self.path.file_name().ok_or(Errno::INVAL)?;
-        statat(&self.folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        statat(&self.folder, name, AtFlags::SYMLINK_NOFOLLOW).map(|_| name)
+    }
+
+    fn remove(&self) -> Result<(), Errno> {
+        let name = self.look()?;
         match unlinkat(&self.folder, name, AtFlags::empty()) {
             Err(Errno::ISDIR) => unlinkat(&self.folder, name, AtFlags::REMOVEDIR),
             removed => removed,

@@ -312,7 +312,7 @@ fn a_job_that_makes_settings_of_a_repository_ends_and_they_are_taken_away() {
             let said = String::from_utf8_lossy(&ran.stderr).into_owned();
             assert!(!ran.status.success(), "{way:?}: {made} {path}: {said}");
             assert!(said.contains(&format!("{path} (it was removed)")), "{way:?}: {made} {path}: {said}");
-            [".git", ".git/info"].map(|folder| set_mode(&yard, folder, 0o755));
+            [".git", ".git/info"].iter().for_each(|folder| set_mode(&yard, folder, 0o755));
             yard.output("rm -f copy");
             assert_eq!(yard.entries(), before, "{way:?}: {made} {path}");
         }

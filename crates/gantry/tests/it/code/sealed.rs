@@ -10,9 +10,7 @@ use std::path::Path;
 pub(super) fn prepare(home: TestDir) -> TestDir {
     let home = home.config("agents: { a: { tools: [read_file] } }\n");
     home.write("agents/b/agent.json", r#"{ "tools": ["read_file"] }"#);
-    home.write("prompts/linked.txt", "---\nname: linked\ntools: [read_file]\n---\n");
-    std::os::unix::fs::symlink("../prompts/linked.txt", home.path().join("agents/linked.md"))
-        .expect("a link");
+    home.write("agents/c.md", "---\ntools: [read_file]\n---\n");
     home.write("tools/t/tool.json", r#"{ "kind": "builtin", "builtinPolicy": { "name": "fs_read" } }"#);
     home.write("tools/t/other.txt", "other\n");
     home.write(".env", "TOKEN=hidden\n");
@@ -95,12 +93,11 @@ print(json.dumps(changed))
 ";
 
 /// What Gantry has loaded, and what makes git run programs. Folders are tried to be exchanged, too.
-const GOVERNS: [&str; 10] = [
+const GOVERNS: [&str; 9] = [
     "gantry.yaml",
     ".env",
     "agents/b/agent.json",
-    "agents/linked.md",
-    "prompts/linked.txt",
+    "agents/c.md",
     "tools/t/tool.json",
     ".git/hooks",
     ".git/config",
@@ -108,7 +105,7 @@ const GOVERNS: [&str; 10] = [
     ".git/modules",
 ];
 /// The folders around it.
-const AROUND: [&str; 6] = ["agents", "agents/b", "prompts", "tools", "tools/t", ".git"];
+const AROUND: [&str; 5] = ["agents", "agents/b", "tools", "tools/t", ".git"];
 
 #[test]
 fn blt_2_what_gantry_has_loaded_can_not_be_changed() {
