@@ -1,5 +1,6 @@
 //! Loads a configuration: finds the file, reads it and the files beside it, and makes projects of them.
 
+use super::accepted::{Accepted, objection};
 use super::de::{self, Context, Findings};
 use super::definition_files::{self, TOOLS};
 use super::document::{Document, Entry, Format, Node, Value};
@@ -53,6 +54,12 @@ pub struct Sources {
     pub open: Vec<PathBuf>,
 }
 
+impl Sources {
+    pub(crate) fn all(&self) -> impl Iterator<Item = &PathBuf> {
+        self.secret.iter().chain(&self.open)
+    }
+}
+
 impl Loaded {
     pub(crate) fn locate(&self, project: &str, keys: &[&str]) -> Location {
         self.documents.locate(project, keys).0
@@ -104,13 +111,16 @@ impl Config {
         problems.into_result().map(|()| loaded)
     }
 
-    /// The same, with what could be read beside its problems. An error means that nothing could be read.
+    /// The same to run with it: of the files that tools may have made, those of definitions are left out, and the
+    /// configuration itself is refused.
+    pub fn load_accepted(source: &Source, env: &Env) -> Result<Loaded, Error> {
+        let (loaded, problems) = find_and_read(source, env, true)?;
+        problems.into_result().map(|()| loaded)
+    }
+
+    /// The same as [`Self::load`], with what could be read beside its problems. An error means that nothing could be read.
     pub fn examine(source: &Source, env: &Env) -> Result<(Loaded, Error), Error> {
-        let folder = std::path::absolute(&source.folder).map_err(|error| {
-            Problem::in_file(&source.folder, format!("the working folder has no absolute path: {error}"))
-        })?;
-        let found = find::file(source, &folder, env)?;
-        read(source, &folder, found.as_ref(), env)
+        find_and_read(source, env, false)
     }
 
     /// Where the data of a configuration is that cannot be used.
@@ -124,18 +134,39 @@ impl Config {
     /// What applies without any file, with the data in this folder.
     pub fn defaults(source: &Source, data: PathBuf, env: &Env) -> Result<Loaded, Error> {
         let source = Source { data: Some(data), ..source.clone() };
-        let (loaded, problems) = read(&source, &source.folder, None, env)?;
+        let (loaded, problems) = read(&source, &source.folder, None, env, true)?;
         problems.into_result().map(|()| loaded)
     }
 }
 
-fn read(source: &Source, folder: &Path, found: Option<&Found>, env: &Env) -> Result<(Loaded, Error), Error> {
+fn find_and_read(source: &Source, env: &Env, is_to_run: bool) -> Result<(Loaded, Error), Error> {
+    let folder = std::path::absolute(&source.folder).map_err(|error| {
+        Problem::in_file(&source.folder, format!("the working folder has no absolute path: {error}"))
+    })?;
+    let found = find::file(source, &folder, env)?;
+    read(source, &folder, found.as_ref(), env, is_to_run)
+}
+
+fn read(
+    source: &Source,
+    folder: &Path,
+    found: Option<&Found>,
+    env: &Env,
+    is_to_run: bool,
+) -> Result<(Loaded, Error), Error> {
     let file = found.map(|found| found.path.clone());
     let beside = file.as_deref().and_then(Path::parent).unwrap_or(folder).to_owned();
-    let base = Base { data: find::data(source, folder, &beside, env), folder: beside };
-    let mut warnings = Vec::new();
+    let data = find::data(source, folder, &beside, env);
+    let accepted = if is_to_run { Accepted::read(&data)? } else { None };
+    let base = Base { data, folder: beside, accepted };
+    let mut warnings: Vec<String> = found.into_iter().flat_map(Found::warnings).collect();
     let parsed = match found {
         Some(found) => {
+            for (path, name) in [(&found.path, &found.name), (&found.path.with_file_name(DOTENV), &found.name.with_file_name(DOTENV))] {
+                if path.is_file() && base.leaves_out(path) {
+                    return Err(Problem::in_file(name, objection("not used")).into());
+                }
+            }
             let dotenv = dotenv(&found.path, &found.name, &mut warnings)?;
             let text = find::read(&found.path, &found.name)?;
             let variables = Variables::new(env).with_file(dotenv);
@@ -159,8 +190,14 @@ fn read(source: &Source, folder: &Path, found: Option<&Found>, env: &Env) -> Res
     definition_roots.extend(config.all().map(|(_, project)| project.places.folder.clone()));
     definition_roots.sort();
     definition_roots.dedup();
-    let sources = sources(&config, file.as_deref(), definitions);
-    let Base { folder, data } = base;
+    let mut sources = sources(&config, file.as_deref(), definitions);
+    let left_out: Vec<PathBuf> = sources.all().filter(|file| base.leaves_out(file)).cloned().collect();
+    let locks = left_out.iter().filter(|file| config.all().any(|(_, project)| project.places.lock == **file));
+    warnings.extend(locks.map(|lock| format!("{}: {}", lock.display(), objection("left out"))));
+    for list in [&mut sources.secret, &mut sources.open] {
+        list.retain(|file| !left_out.contains(file));
+    }
+    let Base { folder, data, .. } = base;
     let loaded =
         Loaded { config, file, folder, data, config_files, definition_roots, sources, warnings, documents };
     Ok((loaded, problems))
@@ -229,10 +266,21 @@ fn parse_all(
 ) -> Result<Parsed, Error> {
     let file: Arc<Path> = Arc::from(name);
     let root = format.parse(text).map_err(|syntax| Problem::syntax(&file, syntax))?;
+    // A file that was cut short must not drop every rule.
+    let is_nothing = match &root.value {
+        Value::Null => true,
+        Value::Map(entries) => entries.is_empty() && matches!(format, Format::Toml),
+        Value::Bool(_) | Value::Number(_) | Value::Text(_) | Value::List(_) => false,
+    };
+    if is_nothing && !name.as_os_str().is_empty() {
+        let message = "there is nothing in this file; to run on defaults, write workspace: . or remove the file";
+        return Err(Problem::in_file(&file, message).into());
+    }
     let (mut config, mut resolver) = read_file(Document::new(file, root), base, variables)?;
     let mut projects: Vec<&mut Project> = vec![&mut config.main];
     projects.extend(config.projects.values_mut());
     projects.iter().for_each(|project| resolver.claim_names(project));
+    text.clone_into(&mut resolver.documents.text);
     // Without a configuration, nothing says that the files in these folders are Gantry's.
     resolver.is_lenient = name.as_os_str().is_empty();
     let read = |project: &mut Project| definition_files::read_all(project, &mut resolver, variables);
@@ -331,7 +379,7 @@ impl Loaded {
         }
         let document = Document::new(name, under("mcpServers", under(id, node)));
         let variables = Variables::new(env).with_file(file);
-        let base = Base { folder: self.folder.clone(), data: self.data.clone() };
+        let base = Base { folder: self.folder.clone(), data: self.data.clone(), accepted: None };
         let (mut config, mut resolver) = read_file(document, &base, &variables)?;
         resolver.queues.extend(self.config.queues.iter().map(|queue| queue.name.to_string()));
         resolver.claim_names(&config.main);

@@ -180,7 +180,7 @@ fn anchors_and_aliases_work() {
 #[test]
 fn the_store_follows_the_data_folder() {
     let store = |url: &str, data: &str| {
-        let base = crate::config::resolve::Base { folder: "/p".into(), data: data.into() };
+        let base = crate::config::resolve::Base { folder: "/p".into(), data: data.into(), accepted: None };
         let env = super::env();
         let variables = crate::config::dotenv::Variables::new(&env);
         let text = format!("store: {{ url: '{url}' }}");
