@@ -20,9 +20,9 @@ use gantry_provider::{BoxFuture, ErrorObject, PinChoice, PinDiff, Pins};
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::{fmt, io};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::{fmt, io};
 use tokio::sync::Semaphore;
 
 /// The size of a notification that is still passed on to clients.

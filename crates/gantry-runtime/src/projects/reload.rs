@@ -101,7 +101,8 @@ impl Projects {
     pub async fn apply_held(self: &Arc<Self>, revision: &str) -> Result<Reloaded, NotApplied> {
         let (this, revision) = (Arc::clone(self), revision.to_owned());
         let apply = task::spawn("apply", async move { this.reload_or_apply(None, Some(&revision)).await });
-        let reloaded = apply.await.unwrap_or_else(|error| Err(self.refuse(format!("applying it broke off: {error}"))));
+        let reloaded =
+            apply.await.unwrap_or_else(|error| Err(self.refuse(format!("applying it broke off: {error}"))));
         match reloaded.map_err(NotApplied::Refused)? {
             Some(reloaded) => Ok(reloaded),
             None => Err(NotApplied::Other),
@@ -125,7 +126,8 @@ impl Projects {
         revision: Option<&str>,
     ) -> Result<Option<Reloaded>, Arc<str>> {
         let _reloading = self.reloading.enter().await;
-        let reloaded = self.load_and_apply(switching, revision).await.map_err(|reason| self.refuse(reason))?;
+        let reloaded =
+            self.load_and_apply(switching, revision).await.map_err(|reason| self.refuse(reason))?;
         self.refused.lock().unwrap_or_else(PoisonError::into_inner).take();
         Ok(reloaded)
     }
@@ -228,7 +230,8 @@ impl Projects {
 
     /// Notes the change that is held now; the same reasons are reported once.
     fn hold(&self, held: Option<Held>) {
-        let former = std::mem::replace(&mut *self.held.lock().unwrap_or_else(PoisonError::into_inner), held.clone());
+        let former =
+            std::mem::replace(&mut *self.held.lock().unwrap_or_else(PoisonError::into_inner), held.clone());
         let is_known = |held: &Held| former.as_ref().is_some_and(|former| former.reasons == held.reasons);
         if let Some(held) = held.filter(|held| !is_known(held)) {
             let reason = held.to_string().into();

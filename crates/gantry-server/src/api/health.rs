@@ -46,9 +46,9 @@ pub(super) async fn apply_config(sender: Sender, _: NoQuery, body: Body) -> Answ
     let ApplyRequest { revision } = query::read("the change to apply", body).await?;
     let applied = sender.app.projects.apply_held(&revision).await.map_err(|error| match error {
         NotApplied::Refused(reason) => refused(&reason),
-        NotApplied::Other => {
-            ApiError::conflict("this change is not the one that is held now, so nothing is applied; look again")
-        }
+        NotApplied::Other => ApiError::conflict(
+            "this change is not the one that is held now, so nothing is applied; look again",
+        ),
     })?;
     Ok(Json(applied))
 }

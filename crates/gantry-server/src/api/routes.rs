@@ -2,11 +2,11 @@
 
 use super::{agents, approvals, calls, events, grants, health, keys, lock, runs, servers, tools};
 use crate::model::{
-    Agent, AgentDetails, ApplyRequest, Approval, ApprovalQuery, AuditVerification, CallQuery, CallRecord, CallReply,
-    CallRequest, Canceled, ChangedServer, Configuration, Decision, EventQuery, ExplainQuery, Explained,
-    Grant, GrantQuery, Health, InProject, Key, List, LockDiffs, LockQuery, LockRequest, MadeKey, NewKey,
-    NewServer, OfProject, PolicyTest, PolicyTestRequest, Project, Queue, Reloaded, Removed, Revoked, Run,
-    RunQuery, RunTree, Server, StreamedEvent, Switched, Tool, ToolQuery, Wait,
+    Agent, AgentDetails, ApplyRequest, Approval, ApprovalQuery, AuditVerification, CallQuery, CallRecord,
+    CallReply, CallRequest, Canceled, ChangedServer, Configuration, Decision, EventQuery, ExplainQuery,
+    Explained, Grant, GrantQuery, Health, InProject, Key, List, LockDiffs, LockQuery, LockRequest, MadeKey,
+    NewKey, NewServer, OfProject, PolicyTest, PolicyTestRequest, Project, Queue, Reloaded, Removed, Revoked,
+    Run, RunQuery, RunTree, Server, StreamedEvent, Switched, Tool, ToolQuery, Wait,
 };
 use crate::{App, openapi};
 use axum::routing::{MethodRouter, delete, get, post};

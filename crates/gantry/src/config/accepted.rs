@@ -69,7 +69,10 @@ impl Accepted {
         }
         if accepted.workspaces.len() > MAX_WORKSPACES || accepted.files.len() > MAX_FILES {
             let most = format!("more than {MAX_WORKSPACES} workspaces or {MAX_FILES} files");
-            return Err(io::Error::other(format!("{} would hold {most}; remove it", data.join(FILE).display())));
+            return Err(io::Error::other(format!(
+                "{} would hold {most}; remove it",
+                data.join(FILE).display()
+            )));
         }
         let mut file = tempfile::NamedTempFile::new_in(data)?;
         file.write_all(&serde_json::to_vec_pretty(&accepted)?)?;
@@ -118,7 +121,9 @@ impl Accepted {
 
 /// What a message says about a file that is not on the list.
 pub(super) fn objection(consequence: &str) -> String {
-    format!("{consequence}: it was not there when Gantry last ran here, and tools can write in this folder; {ADVICE}")
+    format!(
+        "{consequence}: it was not there when Gantry last ran here, and tools can write in this folder; {ADVICE}"
+    )
 }
 
 /// The paths that decide about a file: where it stands, and what it is, if it is a link.

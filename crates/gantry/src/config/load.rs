@@ -162,7 +162,10 @@ fn read(
     let mut warnings: Vec<String> = found.into_iter().flat_map(Found::warnings).collect();
     let parsed = match found {
         Some(found) => {
-            for (path, name) in [(&found.path, &found.name), (&found.path.with_file_name(DOTENV), &found.name.with_file_name(DOTENV))] {
+            for (path, name) in [
+                (&found.path, &found.name),
+                (&found.path.with_file_name(DOTENV), &found.name.with_file_name(DOTENV)),
+            ] {
                 if path.is_file() && base.leaves_out(path) {
                     return Err(Problem::in_file(name, objection("not used")).into());
                 }
@@ -273,7 +276,7 @@ fn parse_all(
         Value::Bool(_) | Value::Number(_) | Value::Text(_) | Value::List(_) => false,
     };
     if is_nothing && !name.as_os_str().is_empty() {
-        let message = "there is nothing in this file; to run on defaults, write workspace: . or remove the file";
+        let message = "there is nothing in this file; write what it is to set, or {} if it is to set nothing";
         return Err(Problem::in_file(&file, message).into());
     }
     let (mut config, mut resolver) = read_file(Document::new(file, root), base, variables)?;

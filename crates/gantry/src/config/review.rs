@@ -12,8 +12,10 @@ impl Loaded {
     pub fn reasons_to_hold(&self, former: &Self, accepted: &Accepted) -> Vec<String> {
         let new = self.sources.all().filter(|file| !accepted.has(file));
         let new = new.map(|file| format!("{} was not there before", self.shown(file)));
-        let cut = self.is_cut_short(former).then(|| "the file ends in the middle of the former one".to_owned());
-        let mut reasons: Vec<String> = new.chain(cut).chain(taken_away(&former.config, &self.config)).collect();
+        let cut =
+            self.is_cut_short(former).then(|| "the file ends in the middle of the former one".to_owned());
+        let mut reasons: Vec<String> =
+            new.chain(cut).chain(taken_away(&former.config, &self.config)).collect();
         let more = reasons.len().saturating_sub(MAX_REASONS);
         if more > 0 {
             reasons.truncate(MAX_REASONS);
@@ -39,7 +41,10 @@ impl Loaded {
     /// Whether the file is the beginning of the former one: its writer may not have got further.
     fn is_cut_short(&self, former: &Self) -> bool {
         let (now, before) = (self.documents.text.trim_end(), former.documents.text.trim_end());
-        self.config != former.config && self.file == former.file && now.len() < before.len() && before.starts_with(now)
+        self.config != former.config
+            && self.file == former.file
+            && now.len() < before.len()
+            && before.starts_with(now)
     }
 }
 

@@ -31,7 +31,12 @@ struct State {
 impl ActiveConfig {
     pub(crate) fn new(source: Source, loaded: Loaded, extra: Extra) -> Self {
         let ledger = loaded.config.store.clone();
-        Self { source, extra, ledger, state: Mutex::new(State { current: Arc::new(loaded), read: None, held: None }) }
+        Self {
+            source,
+            extra,
+            ledger,
+            state: Mutex::new(State { current: Arc::new(loaded), read: None, held: None }),
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -127,7 +132,8 @@ impl Load for ActiveConfig {
         let read = self.state().read.take();
         let Some(read) = read else { return Ok(()) };
         // What tools could write from now on is known before they can.
-        Accepted::add(&read).map_err(|error| format!("the list of accepted files cannot be written: {error}"))?;
+        Accepted::add(&read)
+            .map_err(|error| format!("the list of accepted files cannot be written: {error}"))?;
         let mut state = self.state();
         (state.current, state.held) = (read, None);
         Ok(())

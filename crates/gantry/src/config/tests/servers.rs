@@ -62,7 +62,7 @@ fn an_entry_has_the_defaults_of_the_reference() {
     );
     let has_defaults = found.options.prefix && found.options.trace.is_none();
     assert!(has_defaults && found.tools.enabled && found.off().is_none());
-    let defaults = yaml("").main().limits.clone();
+    let defaults = yaml("{}").main().limits.clone();
     assert_eq!((defaults.mcp_init_concurrency.get(), defaults.trace_mcp), (8, false));
 }
 
