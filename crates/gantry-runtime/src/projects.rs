@@ -11,7 +11,7 @@ mod servers;
 mod slots;
 mod switch;
 
-pub use reload::{Held, Load, NotApplied, Plans, Reloaded};
+pub use reload::{Held, Load, Plans, Reloaded};
 pub use switch::Switched;
 
 use crate::approvals;

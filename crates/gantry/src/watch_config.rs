@@ -42,7 +42,7 @@ pub(crate) async fn watch(
                 // A change during the reload differs from this stamp and is found by the next check.
                 known = now.clone();
                 // The result is in the event stream and in the log.
-                projects.reload().await.ok();
+                projects.reload(None).await.ok();
             }
         }
         seen = now;

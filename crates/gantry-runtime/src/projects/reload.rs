@@ -35,21 +35,9 @@ pub struct Plans {
 #[serde(rename_all = "camelCase")]
 pub struct Held {
     /// Names exactly this change; to be sent to apply it.
-    pub revision: Arc<str>,
+    pub revision: String,
     /// What it takes away, and the files that it brings.
-    pub reasons: Vec<Arc<str>>,
-}
-
-impl Held {
-    /// A change that no one has seen yet.
-    pub fn new(reasons: Vec<String>) -> Self {
-        let revision = uuid::Uuid::new_v4().simple().to_string().into();
-        Self { revision, reasons: reasons.into_iter().map(Into::into).collect() }
-    }
-
-    pub fn has(&self, reasons: &[String]) -> bool {
-        self.reasons.iter().map(|reason| &**reason).eq(reasons.iter().map(String::as_str))
-    }
+    pub reasons: Vec<String>,
 }
 
 impl fmt::Display for Held {
@@ -78,49 +66,20 @@ pub struct Reloaded {
     pub held: Option<Held>,
 }
 
-/// Why a configuration does not apply.
-#[derive(Debug)]
-pub enum NotApplied {
-    /// What is wrong with it.
-    Refused(Arc<str>),
-    /// It is not the one that was to be applied.
-    Other,
-}
-
 impl Projects {
     /// Reads the configuration and applies what has changed, to its end also if its caller is gone. A configuration that
-    /// cannot be used changes nothing.
-    pub async fn reload(self: &Arc<Self>) -> Result<Reloaded, Arc<str>> {
-        let this = Arc::clone(self);
-        let reload = task::spawn("reload", async move { this.reload_for(None).await });
-        reload.await.unwrap_or_else(|error| Err(self.refuse(format!("applying it broke off: {error}"))))
-    }
-
-    /// Reads the configuration and applies it if it is the change that is held under this revision, to its end also if
-    /// its caller is gone.
-    pub async fn apply_held(self: &Arc<Self>, revision: &str) -> Result<Reloaded, NotApplied> {
-        let (this, revision) = (Arc::clone(self), revision.to_owned());
-        let apply = task::spawn("apply", async move { this.reload_or_apply(None, Some(&revision)).await });
-        let reloaded =
-            apply.await.unwrap_or_else(|error| Err(self.refuse(format!("applying it broke off: {error}"))));
-        match reloaded.map_err(NotApplied::Refused)? {
-            Some(reloaded) => Ok(reloaded),
-            None => Err(NotApplied::Other),
-        }
+    /// cannot be used changes nothing. A change that is held applies only if its revision is given; if that is of another
+    /// one, nothing is applied and nothing returned.
+    pub async fn reload(self: &Arc<Self>, revision: Option<&str>) -> Result<Option<Reloaded>, Arc<str>> {
+        let (this, revision) = (Arc::clone(self), revision.map(str::to_owned));
+        let reload = async move { this.reload_for(None, revision.as_deref()).await };
+        let reload = task::spawn("reload", reload).await;
+        reload.unwrap_or_else(|error| Err(self.refuse(format!("applying it broke off: {error}"))))
     }
 
     /// The same in the task of its caller. A project that is about to switch is named with the agent that it switches to:
     /// its active agent may be gone from the configuration.
     pub(super) async fn reload_for(
-        &self,
-        switching: Option<(&str, Option<&str>)>,
-    ) -> Result<Reloaded, Arc<str>> {
-        self.reload_or_apply(switching, None).await.map(Option::unwrap_or_default)
-    }
-
-    /// Reads the configuration. One that is held applies if its revision is given; if that is of another change, nothing
-    /// is applied and nothing returned.
-    async fn reload_or_apply(
         &self,
         switching: Option<(&str, Option<&str>)>,
         revision: Option<&str>,
@@ -152,7 +111,7 @@ impl Projects {
             checked.map_err(|error| format!("project {name}: {error}"))?;
         }
         let held = plans.held.clone();
-        if held.as_ref().map(|held| &*held.revision) != revision {
+        if held.as_ref().map(|held| held.revision.as_str()) != revision {
             self.hold(held.clone());
             return Ok(revision.is_none().then(|| Reloaded { held, ..Reloaded::default() }));
         }

@@ -13,7 +13,6 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use gantry_core::ErrorCode;
-use gantry_runtime::projects::NotApplied;
 use http::{HeaderMap, StatusCode, header};
 
 pub(super) async fn live() -> Json<Health> {
@@ -37,20 +36,17 @@ pub(super) async fn show_config(sender: Sender, _: NoQuery) -> Answer<Configurat
 
 pub(super) async fn reload_config(sender: Sender, _: NoQuery) -> Answer<Reloaded> {
     sender.require_global_admin("reading the configuration again")?;
-    Ok(Json(sender.app.projects.reload().await.map_err(|reason| refused(&reason))?))
+    let reloaded = sender.app.projects.reload(None).await.map_err(|reason| refused(&reason))?;
+    Ok(Json(reloaded.unwrap_or_default()))
 }
 
 /// Applies a change that is held, and no other one.
 pub(super) async fn apply_config(sender: Sender, _: NoQuery, body: Body) -> Answer<Reloaded> {
     sender.require_global_admin("applying a change of the configuration")?;
     let ApplyRequest { revision } = query::read("the change to apply", body).await?;
-    let applied = sender.app.projects.apply_held(&revision).await.map_err(|error| match error {
-        NotApplied::Refused(reason) => refused(&reason),
-        NotApplied::Other => ApiError::conflict(
-            "this change is not the one that is held now, so nothing is applied; look again",
-        ),
-    })?;
-    Ok(Json(applied))
+    let applied = sender.app.projects.reload(Some(&revision)).await.map_err(|reason| refused(&reason))?;
+    let other = "this change is not the one that is held now, so nothing is applied; look again";
+    applied.map(Json).ok_or_else(|| ApiError::conflict(other))
 }
 
 fn refused(reason: &str) -> ApiError {

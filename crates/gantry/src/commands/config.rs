@@ -77,13 +77,11 @@ async fn apply_held(server: &ApiClient, yes: bool) -> anyhow::Result<Outcome> {
             print_result(server.json, true, &[]);
             return Ok(Outcome::Success);
         };
-        let reasons: Vec<&str> = held.reasons.iter().map(|reason| &**reason).collect();
-        if !is_confirmed("This change is held:", &reasons, "Apply it?", yes)? {
-            term::eprint("Nothing was applied.");
-            print_result(server.json, false, &reasons);
+        if !is_confirmed("This change is held:", &held.reasons, "Apply it?", yes)? {
+            print_result(server.json, false, &held.reasons);
             return Ok(Outcome::Failure);
         }
-        let request = serde_json::to_string(&ApplyRequest { revision: held.revision.to_string() })?;
+        let request = serde_json::to_string(&ApplyRequest { revision: held.revision })?;
         let answer = server.send(Method::POST, "/api/v1/config/apply", request).await?;
         if answer.status == StatusCode::CONFLICT && !yes {
             term::eprint("The files have changed since, so nothing was applied. Look again:");
@@ -91,7 +89,7 @@ async fn apply_held(server: &ApiClient, yes: bool) -> anyhow::Result<Outcome> {
         }
         answer.into_result::<Reloaded>()?;
         term::eprint("Applied.");
-        print_result(server.json, true, &reasons);
+        print_result(server.json, true, &held.reasons);
         return Ok(Outcome::Success);
     }
 }
@@ -102,7 +100,6 @@ fn accept_files(source: &Source, json: bool, yes: bool) -> anyhow::Result<Outcom
     log_warnings(&loaded);
     let accepted = Accepted::read(&loaded.data).map_err(crate::config::Error::from)?.unwrap_or_default();
     let files = loaded.suspects(&accepted);
-    let files: Vec<&str> = files.iter().map(String::as_str).collect();
     if files.is_empty() {
         term::eprint("There is nothing to accept: every configuration file counts.");
         print_result(json, true, &files);
@@ -110,7 +107,6 @@ fn accept_files(source: &Source, json: bool, yes: bool) -> anyhow::Result<Outcom
     }
     let heading = "These configuration files were not there when Gantry last ran here:";
     if !is_confirmed(heading, &files, "Did you read them, and should Gantry use them?", yes)? {
-        term::eprint("Nothing was accepted.");
         print_result(json, false, &files);
         return Ok(Outcome::Failure);
     }
@@ -123,13 +119,16 @@ fn accept_files(source: &Source, json: bool, yes: bool) -> anyhow::Result<Outcom
     Ok(Outcome::Success)
 }
 
-fn is_confirmed(heading: &str, lines: &[&str], question: &str, yes: bool) -> anyhow::Result<bool> {
+fn is_confirmed(heading: &str, lines: &[String], question: &str, yes: bool) -> anyhow::Result<bool> {
     term::eprint(heading);
     lines.iter().for_each(|line| term::eprint(&format!("  {}", term::sanitize(line))));
     Ok(yes || term::confirm(question, "read the lines above and repeat it with --yes")?)
 }
 
-fn print_result(json: bool, applied: bool, held: &[&str]) {
+fn print_result(json: bool, applied: bool, held: &[String]) {
+    if !applied {
+        term::eprint("Nothing was applied.");
+    }
     if json {
         term::print_json(&json!({ "applied": applied, "held": held }));
     }

@@ -102,10 +102,6 @@ impl Accepted {
         self.files.retain(|file| Path::new(file).is_file());
     }
 
-    pub fn misses_files(&self) -> bool {
-        self.files.iter().any(|file| !Path::new(file).is_file())
-    }
-
     pub fn has(&self, file: &Path) -> bool {
         names(file).iter().all(|path| self.files.contains(&text(path)))
     }

@@ -103,8 +103,11 @@ impl ActiveConfig {
         let loaded = Arc::new(loaded);
         state.held = match state.held.take() {
             _ if reasons.is_empty() => None,
-            Some((known, held)) if known == loaded && held.has(&reasons) => Some((known, held)),
-            _ => Some((Arc::clone(&loaded), Held::new(reasons))),
+            Some((known, held)) if known == loaded && held.reasons == reasons => Some((known, held)),
+            _ => {
+                let revision = uuid::Uuid::new_v4().simple().to_string();
+                Some((Arc::clone(&loaded), Held { revision, reasons }))
+            }
         };
         state.read = Some(loaded);
         let held = state.held.as_ref().map(|(_, held)| held.clone());
@@ -113,11 +116,7 @@ impl ActiveConfig {
 
     /// Files that are gone count as new if they come back. Blocks.
     pub(crate) fn forget_missing_files(&self) {
-        let data = self.current().data.clone();
-        let is_short = |accepted: &Accepted| accepted.misses_files();
-        if Accepted::read(&data).is_ok_and(|accepted| accepted.as_ref().is_some_and(is_short))
-            && let Err(error) = Accepted::update(&data, Accepted::forget_missing)
-        {
+        if let Err(error) = Accepted::update(&self.current().data, Accepted::forget_missing) {
             tracing::error!("the list of accepted files cannot be written: {error}");
         }
     }
