@@ -85,7 +85,7 @@ impl ImportedApi {
         import_options: ImportOptions,
         client: &RestClient,
     ) -> Result<Self, String> {
-        let (bundle, files) = load::read(&options.spec, client).await?;
+        let (bundle, files) = load::read(&options.spec, options.files.as_deref(), client).await?;
         load::blocking(move || {
             let import = crate::openapi::import(&bundle, &import_options);
             // Freed before memory for the tools is taken.

@@ -38,11 +38,15 @@ pub(super) async fn is_unchanged(files: Stamps) -> bool {
 /// The document at a place, with those that it refers to. From the web only documents of the same origin are read, and
 /// of files only those below the folder of the first. With it the files that it is made of, as they were before they were
 /// read; none if it is from the web.
-pub(super) async fn read(place: &SpecPlace, client: &RestClient) -> Result<(Bundle, Stamps), String> {
+pub(super) async fn read(
+    place: &SpecPlace,
+    files: Option<&[PathBuf]>,
+    client: &RestClient,
+) -> Result<(Bundle, Stamps), String> {
     match place {
         SpecPlace::File(path) => {
-            let path = path.clone();
-            blocking(move || from_files(&path)).await?
+            let (path, files) = (path.clone(), files.map(<[_]>::to_vec));
+            blocking(move || from_files(&path, files.as_deref())).await?
         }
         SpecPlace::Url(url) => {
             let bundle = from_web(url, client).await.map_err(|error| placed(url, error))?;
@@ -71,7 +75,7 @@ pub fn files(path: &Path) -> Vec<PathBuf> {
     let mut files = vec![path.to_owned()];
     let real = path.canonicalize();
     if real.as_ref().is_ok_and(|real| read_file(real).is_ok_and(|bytes| refers_elsewhere(&bytes)))
-        && let Ok((_, stamps)) = from_files(path)
+        && let Ok((_, stamps)) = from_files(path, None)
     {
         files.extend(stamps.into_iter().map(|(path, _)| path));
     }
@@ -106,11 +110,17 @@ fn refers_elsewhere(document: &[u8]) -> bool {
     false
 }
 
-fn from_files(path: &Path) -> Result<(Bundle, Stamps), String> {
+/// With `only`, other files are refused.
+fn from_files(path: &Path, only: Option<&[PathBuf]>) -> Result<(Bundle, Stamps), String> {
+    let is_known = |file: &Path| only.is_none_or(|only| only.iter().any(|known| known == file));
+    let new = |file: &Path| format!("{} was not there when the configuration was read", file.display());
     let said = |error: String| format!("{}: {error}", path.display());
     let mut files = vec![stamped(path.to_owned())];
     // References of a document that is a link start where the link leads.
     let real = path.canonicalize().map_err(|error| said(error.to_string()))?;
+    if !is_known(path) || !is_known(&real) {
+        return Err(new(path));
+    }
     let folder = real.parent().map(Path::to_owned).unwrap_or_default();
     let location = Url::from_file_path(&real).map_err(|()| said("its path is not absolute".to_owned()))?;
     let bytes = read_file(&real).map_err(said)?;
@@ -124,6 +134,9 @@ fn from_files(path: &Path) -> Result<(Bundle, Stamps), String> {
             let real = path.canonicalize().map_err(|error| format!("{}: {error}", path.display()))?;
             if !real.starts_with(&folder) {
                 return Err(format!("{} is not below the folder of the specification", path.display()));
+            }
+            if !is_known(&path) || !is_known(&real) {
+                return Err(new(&path));
             }
             files.push(stamped(real.clone()));
             read_file(&real)

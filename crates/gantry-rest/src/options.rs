@@ -214,6 +214,10 @@ pub struct ApiOptions {
     #[serde(deserialize_with = "read_as::<DocumentText, _, _>")]
     #[schemars(with = "DocumentText")]
     pub spec: SpecPlace,
+    /// The only files that the document may be made of; any below its folder unless given. The reader of the
+    /// configuration fills it in: a file that comes to be later is not part of it.
+    #[serde(skip)]
+    pub files: Option<Vec<PathBuf>>,
     /// Where the API is; the first server of the document by default.
     #[serde(default, deserialize_with = "optional_url")]
     #[schemars(with = "WebUrl")]

@@ -88,6 +88,8 @@ pub enum EventKind {
     ConfigurationApplied { projects: Vec<Arc<str>> },
     /// A changed configuration was refused; the one before holds.
     ConfigurationRefused { reason: Arc<str> },
+    /// A changed configuration is held until an administrator applies it; the one before holds.
+    ConfigurationHeld { reason: Arc<str> },
     /// A message went to an MCP server (`sent`) or came from it; secrets are masked.
     McpFrame { server: Arc<str>, sent: bool, text: Arc<str> },
 }
@@ -229,7 +231,10 @@ impl EventKind {
             Self::AgentSwitchFailed { .. } | Self::ConfigurationRefused { .. } => {
                 tracing::error!("{}", self.text(project));
             }
-            Self::CallsRecovered { .. } | Self::ServerDown { .. } | Self::Teardown { forced: true, .. } => {
+            Self::CallsRecovered { .. }
+            | Self::ServerDown { .. }
+            | Self::ConfigurationHeld { .. }
+            | Self::Teardown { forced: true, .. } => {
                 tracing::warn!("{}", self.text(project));
             }
             Self::SessionOpened { .. }

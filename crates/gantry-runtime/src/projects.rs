@@ -11,7 +11,7 @@ mod servers;
 mod slots;
 mod switch;
 
-pub use reload::{Load, Plans, Reloaded};
+pub use reload::{Held, Load, Plans, Reloaded};
 pub use switch::Switched;
 
 use crate::approvals;
@@ -65,6 +65,8 @@ pub struct Projects {
     reloading: SerialGate,
     /// What was wrong with the configuration that was refused last, until one is accepted.
     refused: Mutex<Option<Arc<str>>>,
+    /// The change of the configuration that waits until an administrator applies it.
+    held: Mutex<Option<Held>>,
     /// Fires when nothing that waits is to be begun any more.
     stopping: CancellationToken,
 }
@@ -117,6 +119,7 @@ impl Projects {
             loader,
             reloading: SerialGate::default(),
             refused: Mutex::new(None),
+            held: Mutex::new(None),
             stopping: CancellationToken::new(),
         });
         projects.keep_running("approvals", approvals::run_due);
@@ -210,6 +213,11 @@ impl Projects {
     /// What was wrong with the configuration that was refused last, if none was accepted since.
     pub fn refused(&self) -> Option<Arc<str>> {
         self.refused.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The change of the configuration that waits until an administrator applies it.
+    pub fn held(&self) -> Option<Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Cancels everything that a session has queued, running or waiting for a person. Returns whether there was such a

@@ -19,7 +19,7 @@ pub use gantry_runtime::ledger::Scope;
 pub use gantry_runtime::ledger_view::{
     Approval, CallRecord, Decided, Operation, RecordedError, Run, RunTree, Turn,
 };
-pub use gantry_runtime::projects::{Reloaded, Switched};
+pub use gantry_runtime::projects::{Held, Reloaded, Switched};
 pub use gantry_runtime::queue::Snapshot as Queue;
 pub use gantry_runtime::{
     CallReply, DryRun as PolicyTest, Explanation, Extras, ListedTool as Tool, Measured,

@@ -111,6 +111,19 @@ impl Server {
         self.post("/api/v1/calls", &json!({ "tool": tool, "arguments": arguments }).to_string())
     }
 
+    /// Reads the configuration again, and applies it also if it is held.
+    #[track_caller]
+    pub fn apply_configuration(&self) -> Answer {
+        let post = |path: &str, body: &str| send(&self.admin(), Method::POST, path, &[], body);
+        let read = post("/api/v1/config/reload", "");
+        let held = if read.status == 200 { read.json()["held"]["revision"].take() } else { Value::Null };
+        if held.is_null() {
+            read
+        } else {
+            post("/api/v1/config/apply", &json!({ "revision": held }).to_string())
+        }
+    }
+
     /// A connection that stays open between requests.
     #[track_caller]
     pub fn connect(&self) -> crate::Connection {

@@ -172,6 +172,13 @@ impl TestDir {
         }
     }
 
+    /// `gantry config apply --yes`, as a person does who has read the new files.
+    #[track_caller]
+    pub fn accept_files(&self) {
+        let applied = self.run(["config", "apply", "--yes"]);
+        assert_eq!(applied.code, 0, "{applied:?}");
+    }
+
     /// `gantry call TOOL ARGS --json` and its reply.
     #[track_caller]
     pub fn call(&self, tool: &str, arguments: &Value) -> Value {

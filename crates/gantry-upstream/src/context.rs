@@ -19,9 +19,10 @@ use gantry_provider::server::{
 use gantry_provider::{BoxFuture, ErrorObject, PinChoice, PinDiff, Pins};
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::{fmt, io};
 use tokio::sync::Semaphore;
 
 /// The size of a notification that is still passed on to clients.
@@ -37,7 +38,18 @@ pub struct UpstreamOptions {
     pub data: PathBuf,
     /// The file that pins the definitions of tools; it need not exist.
     pub lock_file: PathBuf,
+    /// Says whether the file counts; it always does unless given.
+    pub lock_trust: Option<Arc<dyn LockTrust>>,
     pub init_concurrency: usize,
+}
+
+/// Knows the lock files that persons made. One that a tool made must not pin anything.
+pub trait LockTrust: fmt::Debug + Send + Sync {
+    /// Whether a file that is there counts; an error pins everything.
+    fn counts(&self, file: &Path) -> Result<bool, String>;
+
+    /// Writes the file for a person, from when on it counts.
+    fn write(&self, file: &Path, write: &dyn Fn() -> io::Result<()>) -> io::Result<()>;
 }
 
 impl ServerFactory for UpstreamOptions {
@@ -67,7 +79,7 @@ impl UpstreamContext {
     pub(crate) fn new(options: &UpstreamOptions, observer: Arc<dyn Observer>) -> Self {
         Self {
             project: Arc::clone(&options.project),
-            pins: PinFile::new(options.lock_file.clone()),
+            pins: PinFile::new(options.lock_file.clone(), options.lock_trust.clone()),
             eras: Arc::new(Eras::new(options.data.join(ERAS))),
             task_signer: TaskSigner::new(),
             observer,

@@ -40,7 +40,7 @@ mod trace;
 mod uri_map;
 mod view;
 
-pub use context::UpstreamOptions;
+pub use context::{LockTrust, UpstreamOptions};
 pub use options::ServerSettings;
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! called until a person accepts it. Servers that the file does not name are free. A file that cannot be read pins
 //! everything: not knowing what was accepted is no reason to accept it.
 
+use crate::context::LockTrust;
 use crate::duplicate_keys;
 use crate::listing::Listing;
 use arc_swap::ArcSwap;
@@ -55,6 +56,7 @@ struct PinnedTool {
 #[derive(Debug)]
 pub(crate) struct PinFile {
     file: PathBuf,
+    trust: Option<Arc<dyn LockTrust>>,
     /// What it holds, or why it cannot be used. A file that is not there pins nothing.
     read: ArcSwap<Result<Pinned, String>>,
     /// Held while the file is written.
@@ -63,9 +65,9 @@ pub(crate) struct PinFile {
 
 impl PinFile {
     /// The file, which need not be there. Until it is read ([`Self::refresh`]), it pins everything.
-    pub(crate) fn new(file: PathBuf) -> Self {
+    pub(crate) fn new(file: PathBuf, trust: Option<Arc<dyn LockTrust>>) -> Self {
         let read = ArcSwap::from_pointee(Err(format!("{} has not been read yet", file.display())));
-        Self { file, read, writing: Mutex::default() }
+        Self { file, trust, read, writing: Mutex::default() }
     }
 
     pub(crate) fn read_error(&self) -> Option<String> {
@@ -130,7 +132,7 @@ impl PinFile {
     ) -> Result<Vec<PinDiff>, String> {
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         // Another process may have written meanwhile, and what it accepted stays accepted.
-        let before = read_file(&self.file)?;
+        let before = self.read_file()?;
         let mut pinned = before.clone();
         let mut accepted = Vec::new();
         for (server, listing) in servers {
@@ -148,7 +150,9 @@ impl PinFile {
             return Ok(accepted);
         }
         let text = serde_json::to_string_pretty(&pinned).map_err(|error| error.to_string())?;
-        write_atomically(&self.file, &format!("{text}\n")).map_err(|error| {
+        let write = || write_atomically(&self.file, &format!("{text}\n"));
+        let written = self.trust.as_ref().map_or_else(write, |trust| trust.write(&self.file, &write));
+        written.map_err(|error| {
             format!("{} cannot be written: {error}; nothing is pinned", self.file.display())
         })?;
         self.read.store(Arc::new(Ok(pinned)));
@@ -157,7 +161,16 @@ impl PinFile {
 
     /// Reads the file, which another process may have changed. Blocks.
     pub(crate) fn refresh(&self) {
-        self.read.store(Arc::new(read_file(&self.file)));
+        self.read.store(Arc::new(self.read_file()));
+    }
+
+    /// A file that does not count is as one that is not there.
+    fn read_file(&self) -> Result<Pinned, String> {
+        match self.trust.as_ref().filter(|_| self.file.exists()).map(|trust| trust.counts(&self.file)) {
+            Some(Ok(false)) => Ok(Pinned::default()),
+            Some(Err(reason)) => Err(reason),
+            Some(Ok(true)) | None => read_file(&self.file),
+        }
     }
 }
 

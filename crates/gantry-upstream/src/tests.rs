@@ -41,7 +41,8 @@ impl Observer for Changes {
 pub(crate) fn context(observer: Arc<dyn Observer>) -> Arc<UpstreamContext> {
     let folder = tempfile::tempdir().unwrap();
     let (data, lock_file) = (folder.path().to_owned(), folder.path().join("gantry.lock"));
-    let options = UpstreamOptions { project: "default".into(), data, lock_file, init_concurrency: 1 };
+    let options =
+        UpstreamOptions { project: "default".into(), data, lock_file, lock_trust: None, init_concurrency: 1 };
     let context = UpstreamContext::new(&options, observer);
     context.pins.refresh();
     Arc::new(context)

@@ -167,9 +167,9 @@ pub(crate) enum Command {
         #[command(subcommand)]
         action: PolicyAction,
     },
-    /// Check the configuration, show what applies, or print its schema for editors
+    /// Check the configuration, show what applies, apply changes that are held, or print the schema for editors
     #[command(
-        after_help = "Examples:\n  gantry config check\n  gantry config show\n  gantry config schema > gantry.schema.json"
+        after_help = "Examples:\n  gantry config check\n  gantry config show\n  gantry config apply\n  gantry config schema > gantry.schema.json"
     )]
     Config {
         #[command(subcommand)]
@@ -195,6 +195,15 @@ pub(crate) enum ConfigAction {
     Show,
     /// Print the JSON Schema of the configuration, for editors
     Schema,
+    /// Apply a change that is held, and accept files that were not there when Gantry last ran here
+    #[command(
+        long_about = "Apply a change of the configuration that a running Gantry holds, because it removes a policy, an agent or a project, widens a workspace, brings a file that was not there before, or is cut short. Without a running Gantry, accept the configuration files that were not there when Gantry last ran here: a tool may have written them. Both are shown first."
+    )]
+    Apply {
+        /// Apply without asking
+        #[arg(long, short)]
+        yes: bool,
+    },
 }
 
 /// The agent and the project that a command acts for.

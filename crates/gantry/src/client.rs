@@ -44,7 +44,7 @@ impl CommandContext {
     /// Reads the configuration and opens the data folder.
     pub(crate) fn new(options: &GlobalOptions, extra: Extra) -> anyhow::Result<Self> {
         let source = source(options)?;
-        let loaded = Config::load(&source, &Env::Process)
+        let loaded = Config::load_accepted(&source, &Env::Process)
             .or_else(|error| load_or_use_running_server(&source, error))?;
         log_warnings(&loaded);
         let data_dir = DataDir::open(&loaded.data)?;
@@ -53,10 +53,7 @@ impl CommandContext {
 
     /// The client of the server that runs on this data folder, with the key of the folder.
     pub(crate) fn running_server(&self) -> anyhow::Result<Option<ApiClient>> {
-        let Some(info) = self.data_dir.running_server() else { return Ok(None) };
-        let (key, _) = self.data_dir.admin_key()?;
-        let connection = Connection::Remote(LocalServer::new(info.address, Some(key)));
-        Ok(Some(ApiClient { connection, json: self.json }))
+        running_server(&self.data_dir, self.json)
     }
 
     /// The client of the running server, for commands that need one; `instead` says what to do where none runs.
@@ -92,6 +89,14 @@ impl CommandContext {
         let connection = Connection::InProcess(App::new(started.projects, parse, CancellationToken::new()));
         Ok(ApiClient { connection, json: self.json })
     }
+}
+
+/// The client of the server that runs on a data folder, with the key of the folder.
+pub(crate) fn running_server(data_dir: &DataDir, json: bool) -> anyhow::Result<Option<ApiClient>> {
+    let Some(info) = data_dir.running_server() else { return Ok(None) };
+    let (key, _) = data_dir.admin_key()?;
+    let connection = Connection::Remote(LocalServer::new(info.address, Some(key)));
+    Ok(Some(ApiClient { connection, json }))
 }
 
 /// What the options say about where the configuration is.

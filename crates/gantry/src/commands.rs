@@ -53,7 +53,7 @@ pub(crate) async fn dispatch(cli: Cli, extra: Extra) -> anyhow::Result<Outcome> 
         Command::Doctor(doctor) => Box::pin(doctor::run(context(), &doctor, global.json)).await,
         // These read the configuration on the disk, or another one.
         Command::Policy { action } => policy::run(&global, extra, &action).await,
-        Command::Config { action } => config::run(&global, &action),
+        Command::Config { action } => Box::pin(config::run(&global, &action)).await,
         Command::Openapi { action } => Box::pin(openapi::run(&global, &action)).await,
     }
 }

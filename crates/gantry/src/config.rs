@@ -5,6 +5,7 @@
 //! is ignored: an unknown key, a key of a later version, an unset variable are errors, because what was ignored may have been
 //! a rule. Agents and tools may have files of their own beside it (`definition_files`).
 
+mod accepted;
 mod compose;
 mod de;
 mod definition_files;
@@ -19,6 +20,7 @@ mod launch;
 mod ledger;
 mod load;
 mod resolve;
+mod review;
 mod schema;
 mod shapes;
 mod show;
@@ -27,6 +29,7 @@ mod suggest;
 mod tests;
 mod watch;
 
+pub use accepted::Accepted;
 pub use dotenv::Env;
 pub use error::{Error, Location, Problem};
 pub use find::Source;

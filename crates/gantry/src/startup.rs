@@ -7,7 +7,7 @@ pub(crate) use active_config::ActiveConfig;
 pub(crate) use plan::{policy_problems, validate};
 
 use crate::Extra;
-use crate::config::{Config, Env, Error, Loaded, MAIN_PROJECT, Problem, Source};
+use crate::config::{Accepted, Config, Env, Error, Loaded, MAIN_PROJECT, Problem, Source};
 use anyhow::Context as _;
 use gantry_core::tool::ToolSpec;
 use gantry_runtime::{Projects, Services};
@@ -37,6 +37,8 @@ pub(crate) async fn start(source: Source, loaded: Loaded, extra: Extra) -> anyho
     let configuration = Arc::new(ActiveConfig::new(source, loaded, extra));
     let current = configuration.current();
     let plans = configuration.plans(&current, None)?;
+    // What tools could write is known before they can.
+    Accepted::add(&current).context("cannot write the list of accepted files")?;
     let store = current.config.store.clone();
     let opened = tokio::task::spawn_blocking(move || Store::open(gantry_store::Options::new(store))).await?;
     let (store, recovery) = opened.context("cannot open the ledger")?;

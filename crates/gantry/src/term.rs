@@ -8,6 +8,8 @@ pub(crate) use json::{pretty_json, print_json, truncate_lines};
 pub(crate) use table::{Column, print_list, print_table};
 pub(crate) use text::{fields, plural, sanitize, sanitize_lines, shell_word, thousands, timestamp};
 
+use crate::exit::UsageError;
+use anyhow::Context as _;
 use serde::Serialize;
 use std::io::{self, IsTerminal, Write as _};
 use std::sync::OnceLock;
@@ -59,6 +61,17 @@ pub(crate) fn print_value<T: Serialize>(value: &T, json: bool, describe: impl Fn
 /// Whether questions can be asked: standard input and standard error are terminals.
 pub(crate) fn is_interactive() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
+/// Asks a question on the terminal; without one, the error says what to do instead.
+pub(crate) fn confirm(question: &str, instead: &str) -> anyhow::Result<bool> {
+    if !is_interactive() {
+        return Err(UsageError(format!("there is no terminal to ask on; {instead}")).into());
+    }
+    eprint(&format!("{question} Type y to accept."));
+    let mut answer = String::new();
+    io::stdin().read_line(&mut answer).context("cannot read the answer")?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
 /// The text in a colour or weight, if it is for a terminal that wants colours.

@@ -22,6 +22,7 @@ pub(super) fn api(spec: SpecPlace) -> ApiOptions {
         include: None,
         exclude: Vec::new(),
         effects: Vec::new(),
+        files: None,
     }
 }
 

@@ -136,7 +136,7 @@ async fn a_document_that_cannot_be_had_is_named_once() {
     let gone = Url::parse("http://127.0.0.1:1/api.json").unwrap();
     for url in [Url::parse(&server.url("/api.json?token=hidden")).unwrap(), gone] {
         let place = SpecPlace::Url(url.clone());
-        let error = load::read(&place, &client()).await.map(drop).unwrap_err();
+        let error = load::read(&place, None, &client()).await.map(drop).unwrap_err();
         assert_eq!(error.matches("/api.json").count(), 1, "{error}");
         assert!(!error.contains("hidden"), "{error}");
     }

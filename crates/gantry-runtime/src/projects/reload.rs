@@ -26,6 +26,24 @@ pub struct Plans {
     pub process: ProcessOptions,
     /// The projects; none for one that is as it was when they were read last.
     pub projects: BTreeMap<Arc<str>, Option<Plan>>,
+    /// Why it must not apply yet.
+    pub held: Option<Held>,
+}
+
+/// A changed configuration that waits until an administrator applies it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Held {
+    /// Names exactly this change; to be sent to apply it.
+    pub revision: String,
+    /// What it takes away, and the files that it brings.
+    pub reasons: Vec<String>,
+}
+
+impl fmt::Display for Held {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}; gantry config apply shows and applies it", self.reasons.join("; "))
+    }
 }
 
 /// Reads the configuration, which is the program's. What was read only counts as known once `keep` was called.
@@ -33,8 +51,8 @@ pub trait Load: Send + Sync + fmt::Debug {
     /// Reads it anew; nothing if it is as it was. Blocks.
     fn load(&self) -> Result<Option<Plans>, String>;
 
-    /// What was read last holds now.
-    fn keep(&self);
+    /// What was read last is about to hold. Blocks.
+    fn keep(&self) -> Result<(), String>;
 }
 
 /// What a changed configuration came to.
@@ -43,15 +61,20 @@ pub trait Load: Send + Sync + fmt::Debug {
 pub struct Reloaded {
     /// The projects that are other than before.
     pub projects: Vec<Arc<str>>,
+    /// The change that was read and not applied.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<Held>,
 }
 
 impl Projects {
     /// Reads the configuration and applies what has changed, to its end also if its caller is gone. A configuration that
-    /// cannot be used changes nothing.
-    pub async fn reload(self: &Arc<Self>) -> Result<Reloaded, Arc<str>> {
-        let this = Arc::clone(self);
-        let reload = task::spawn("reload", async move { this.reload_for(None).await });
-        reload.await.unwrap_or_else(|error| Err(self.refuse(format!("applying it broke off: {error}"))))
+    /// cannot be used changes nothing. A change that is held applies only if its revision is given; if that is of another
+    /// one, nothing is applied and nothing returned.
+    pub async fn reload(self: &Arc<Self>, revision: Option<&str>) -> Result<Option<Reloaded>, Arc<str>> {
+        let (this, revision) = (Arc::clone(self), revision.map(str::to_owned));
+        let reload = async move { this.reload_for(None, revision.as_deref()).await };
+        let reload = task::spawn("reload", reload).await;
+        reload.unwrap_or_else(|error| Err(self.refuse(format!("applying it broke off: {error}"))))
     }
 
     /// The same in the task of its caller. A project that is about to switch is named with the agent that it switches to:
@@ -59,27 +82,45 @@ impl Projects {
     pub(super) async fn reload_for(
         &self,
         switching: Option<(&str, Option<&str>)>,
-    ) -> Result<Reloaded, Arc<str>> {
+        revision: Option<&str>,
+    ) -> Result<Option<Reloaded>, Arc<str>> {
         let _reloading = self.reloading.enter().await;
-        let reloaded = self.load_and_apply(switching).await.map_err(|reason| self.refuse(reason))?;
+        let reloaded =
+            self.load_and_apply(switching, revision).await.map_err(|reason| self.refuse(reason))?;
         self.refused.lock().unwrap_or_else(PoisonError::into_inner).take();
         Ok(reloaded)
     }
 
-    async fn load_and_apply(&self, switching: Option<(&str, Option<&str>)>) -> Result<Reloaded, String> {
-        let Some(loader) = self.loader.clone() else { return Ok(Reloaded::default()) };
-        let read = tokio::task::spawn_blocking(move || loader.load()).await;
+    async fn load_and_apply(
+        &self,
+        switching: Option<(&str, Option<&str>)>,
+        revision: Option<&str>,
+    ) -> Result<Option<Reloaded>, String> {
+        let unchanged = revision.is_none().then(Reloaded::default);
+        let Some(loader) = self.loader.clone() else { return Ok(unchanged) };
+        let reader = Arc::clone(&loader);
+        let read = tokio::task::spawn_blocking(move || reader.load()).await;
         let read = read.unwrap_or_else(|error| Err(format!("reading it broke off: {error}")))?;
-        let Some(plans) = read else { return Ok(Reloaded::default()) };
+        let Some(plans) = read else {
+            self.hold(None);
+            return Ok(unchanged);
+        };
         let queues = Queues::new(plans.process.queues.clone());
         for (name, plan) in &plans.projects {
             let checked = self.check(name, plan.as_ref(), &queues, switching);
             checked.map_err(|error| format!("project {name}: {error}"))?;
         }
+        let held = plans.held.clone();
+        if held.as_ref().map(|held| held.revision.as_str()) != revision {
+            self.hold(held.clone());
+            return Ok(revision.is_none().then(|| Reloaded { held, ..Reloaded::default() }));
+        }
+        let kept = tokio::task::spawn_blocking(move || loader.keep()).await;
+        kept.unwrap_or_else(|error| Err(format!("keeping it broke off: {error}")))?;
         let projects = self.apply(plans).await;
-        self.loader.iter().for_each(|loader| loader.keep());
+        self.hold(None);
         self.services.events.emit(None, EventKind::ConfigurationApplied { projects: projects.clone() });
-        Ok(Reloaded { projects })
+        Ok(Some(Reloaded { projects, held: None }))
     }
 
     /// What would be wrong with a project if this plan held, or the one that holds if there is no other.
@@ -111,7 +152,7 @@ impl Projects {
         }
     }
 
-    async fn apply(&self, Plans { process, projects }: Plans) -> Vec<Arc<str>> {
+    async fn apply(&self, Plans { process, projects, .. }: Plans) -> Vec<Arc<str>> {
         let before = self.services.queues.load_full();
         // Until every project goes by the new names, the old ones are there too.
         let queues = Arc::new(before.changed(process.queues));
@@ -146,7 +187,19 @@ impl Projects {
         names
     }
 
+    /// Notes the change that is held now; the same reasons are reported once.
+    fn hold(&self, held: Option<Held>) {
+        let former =
+            std::mem::replace(&mut *self.held.lock().unwrap_or_else(PoisonError::into_inner), held.clone());
+        let is_known = |held: &Held| former.as_ref().is_some_and(|former| former.reasons == held.reasons);
+        if let Some(held) = held.filter(|held| !is_known(held)) {
+            let reason = held.to_string().into();
+            self.services.events.emit(None, EventKind::ConfigurationHeld { reason });
+        }
+    }
+
     fn refuse(&self, reason: String) -> Arc<str> {
+        self.hold(None);
         let reason: Arc<str> = reason.into();
         let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         // The same mistake is reported once, however often the configuration is read.

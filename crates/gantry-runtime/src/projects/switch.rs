@@ -55,7 +55,12 @@ impl Projects {
         let switch = task::spawn("switch agent", async move {
             let to = agent.as_deref();
             // What is on the disk now holds for the new agent, as far as it can be used.
-            let refused = this.reload_for(Some((&name, to))).await.err();
+            let refused = match this.reload_for(Some((&name, to)), None).await {
+                Ok(reloaded) => {
+                    reloaded.and_then(|it| it.held).map(|held| format!("it is held: {held}").into())
+                }
+                Err(reason) => Some(reason),
+            };
             Ok(Switched { refused, ..this.project(&name)?.switch(to).await? })
         });
         switch.await.unwrap_or_else(|error| {

@@ -148,6 +148,7 @@ fn with_servers(folder: &std::path::Path, servers: Vec<ServerSettings>) -> Optio
         project: Arc::clone(&options.project),
         data: folder.to_owned(),
         lock_file: folder.join("gantry.lock"),
+        lock_trust: None,
         init_concurrency: 8,
     };
     let servers = servers.into_iter().map(plan).collect();

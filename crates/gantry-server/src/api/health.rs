@@ -2,11 +2,14 @@
 
 mod page;
 
-use super::query::{Answer, Sender};
+use super::query::{self, Answer, Sender};
 use crate::App;
 use crate::error::ApiError;
-use crate::model::{AuditVerification, BadEntry, Configuration, Health, List, NoQuery, Queue, Reloaded};
+use crate::model::{
+    ApplyRequest, AuditVerification, BadEntry, Configuration, Health, List, NoQuery, Queue, Reloaded,
+};
 use axum::Json;
+use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use gantry_core::ErrorCode;
@@ -28,15 +31,26 @@ pub(super) async fn ready(State(app): State<App>) -> Response {
 /// Whether the configuration on the disk is the one that holds.
 pub(super) async fn show_config(sender: Sender, _: NoQuery) -> Answer<Configuration> {
     sender.require_global_admin("looking at the configuration")?;
-    Ok(Json(Configuration { refused: sender.app.projects.refused() }))
+    Ok(Json(Configuration { refused: sender.app.projects.refused(), held: sender.app.projects.held() }))
 }
 
 pub(super) async fn reload_config(sender: Sender, _: NoQuery) -> Answer<Reloaded> {
     sender.require_global_admin("reading the configuration again")?;
-    let reloaded = sender.app.projects.reload().await.map_err(|reason| {
-        ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, ErrorCode::InvalidArguments, &*reason)
-    })?;
-    Ok(Json(reloaded))
+    let reloaded = sender.app.projects.reload(None).await.map_err(|reason| refused(&reason))?;
+    Ok(Json(reloaded.unwrap_or_default()))
+}
+
+/// Applies a change that is held, and no other one.
+pub(super) async fn apply_config(sender: Sender, _: NoQuery, body: Body) -> Answer<Reloaded> {
+    sender.require_global_admin("applying a change of the configuration")?;
+    let ApplyRequest { revision } = query::read("the change to apply", body).await?;
+    let applied = sender.app.projects.reload(Some(&revision)).await.map_err(|reason| refused(&reason))?;
+    let other = "this change is not the one that is held now, so nothing is applied; look again";
+    applied.map(Json).ok_or_else(|| ApiError::conflict(other))
+}
+
+fn refused(reason: &str) -> ApiError {
+    ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, ErrorCode::InvalidArguments, reason)
 }
 
 /// Proves that the audit trail is whole. The trail itself is the list of calls.

@@ -2,11 +2,11 @@
 
 use super::{agents, approvals, calls, events, grants, health, keys, lock, runs, servers, tools};
 use crate::model::{
-    Agent, AgentDetails, Approval, ApprovalQuery, AuditVerification, CallQuery, CallRecord, CallReply,
-    CallRequest, Canceled, ChangedServer, Configuration, Decision, EventQuery, ExplainQuery, Explained,
-    Grant, GrantQuery, Health, InProject, Key, List, LockDiffs, LockQuery, LockRequest, MadeKey, NewKey,
-    NewServer, OfProject, PolicyTest, PolicyTestRequest, Project, Queue, Reloaded, Removed, Revoked, Run,
-    RunQuery, RunTree, Server, StreamedEvent, Switched, Tool, ToolQuery, Wait,
+    Agent, AgentDetails, ApplyRequest, Approval, ApprovalQuery, AuditVerification, CallQuery, CallRecord,
+    CallReply, CallRequest, Canceled, ChangedServer, Configuration, Decision, EventQuery, ExplainQuery,
+    Explained, Grant, GrantQuery, Health, InProject, Key, List, LockDiffs, LockQuery, LockRequest, MadeKey,
+    NewKey, NewServer, OfProject, PolicyTest, PolicyTestRequest, Project, Queue, Reloaded, Removed, Revoked,
+    Run, RunQuery, RunTree, Server, StreamedEvent, Switched, Tool, ToolQuery, Wait,
 };
 use crate::{App, openapi};
 use axum::routing::{MethodRouter, delete, get, post};
@@ -85,6 +85,8 @@ pub(crate) fn operations() -> Vec<Operation> {
         op::<Configuration>("get /api/v1/config", "getConfiguration", get(health::show_config), "Whether the configuration on the disk is the one that holds").admin(),
         op::<Reloaded>("post /api/v1/config/reload", "reloadConfiguration", post(health::reload_config),
             "Read the configuration again and apply what has changed").admin(),
+        op::<Reloaded>("post /api/v1/config/apply", "applyConfiguration", post(health::apply_config),
+            "Apply a change of the configuration that is held; 409 if it is not the one that was seen").admin().body::<ApplyRequest>(),
         op::<LockDiffs>("get /api/v1/lock", "listLockDiffs", get(lock::diff),
             "List the differences between the pinned definitions of tools and those of now").admin().query::<LockQuery>(),
         op::<LockDiffs>("post /api/v1/lock", "acceptLockDiffs", post(lock::accept),

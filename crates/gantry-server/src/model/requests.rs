@@ -103,6 +103,14 @@ impl fmt::Debug for NewServer {
     }
 }
 
+/// The change of the configuration to apply.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ApplyRequest {
+    /// The `revision` of the change that was seen; if another one is held now, or none, the answer is 409.
+    pub revision: String,
+}
+
 /// The definitions to pin: all, those of a server, or that of one tool.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

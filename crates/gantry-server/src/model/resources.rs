@@ -1,6 +1,6 @@
 //! The answers that the server builds itself.
 
-use super::{Event, List, LockDiff, Pins, Server, Timestamp};
+use super::{Event, Held, List, LockDiff, Pins, Server, Timestamp};
 use gantry_core::Role;
 use gantry_core::digest::Digest;
 use gantry_core::id::{ApprovalId, GrantId, KeyId, NodeId, SessionId};
@@ -215,6 +215,8 @@ pub enum Explained {
 pub struct Configuration {
     /// What is wrong with the one on the disk; the one before holds.
     pub refused: Option<Arc<str>>,
+    /// The change on the disk that waits until an administrator applies it; the one before holds.
+    pub held: Option<Held>,
 }
 
 /// Whether the audit trail is whole.

@@ -12,7 +12,7 @@ fn listing(instructions: Option<&str>, tools: &[(&str, &str)]) -> Arc<Listing> {
 }
 
 fn opened(file: PathBuf) -> PinFile {
-    let pins = PinFile::new(file);
+    let pins = PinFile::new(file, None);
     pins.refresh();
     pins
 }
@@ -27,7 +27,8 @@ fn objection(lock: &PinFile, listing: &Listing, tool: &str) -> Option<String> {
 
 #[test]
 fn a_file_that_was_not_read_yet_pins_everything() {
-    let (lock, now) = (PinFile::new(PathBuf::from("gantry.lock")), listing(Some("hi"), &[("a", "one")]));
+    let (lock, now) =
+        (PinFile::new(PathBuf::from("gantry.lock"), None), listing(Some("hi"), &[("a", "one")]));
     assert_eq!(objection(&lock, &now, "a").unwrap(), "gantry.lock has not been read yet");
     assert!(!lock.admits_instructions("s", "hi"));
 }

@@ -1,18 +1,22 @@
-//! `gantry config`: check the configuration, show what applies, print the schema for editors.
+//! `gantry config`: check the configuration, show what applies, apply what is held, print the schema for editors.
 
 use crate::cli::{ConfigAction, GlobalOptions};
-use crate::client::{load, log_warnings, source};
-use crate::config::{Env, Setting, json_schema, settings};
+use crate::client::{ApiClient, load, log_warnings, running_server, source};
+use crate::config::{Accepted, Config, Env, Setting, Source, json_schema, settings};
+use crate::data_dir::DataDir;
 use crate::exit::Outcome;
 use crate::startup;
 use crate::term::{self, Column, plural};
+use gantry_server::model::{ApplyRequest, Reloaded};
+use http::{Method, StatusCode};
 use serde_json::json;
 
-pub(super) fn run(options: &GlobalOptions, action: &ConfigAction) -> anyhow::Result<Outcome> {
+pub(super) async fn run(options: &GlobalOptions, action: &ConfigAction) -> anyhow::Result<Outcome> {
     match action {
         ConfigAction::Schema => term::print_json(&json_schema()),
         ConfigAction::Check => check(options)?,
         ConfigAction::Show => show(options)?,
+        ConfigAction::Apply { yes } => return apply(options, *yes).await,
     }
     Ok(Outcome::Success)
 }
@@ -51,4 +55,81 @@ fn show(options: &GlobalOptions) -> anyhow::Result<()> {
         term::print_table(&settings, &COLUMNS, |_| None);
     }
     Ok(())
+}
+
+async fn apply(options: &GlobalOptions, yes: bool) -> anyhow::Result<Outcome> {
+    let source = source(options)?;
+    let data = Config::data(&source, &Env::Process).filter(|data| data.is_dir());
+    if let Some(data) = data
+        && let Some(server) = running_server(&DataDir::open(&data)?, options.json)?
+    {
+        return apply_held(&server, yes).await;
+    }
+    accept_files(&source, options.json, yes)
+}
+
+/// Applies what the running server holds, once it was seen: exactly that, or nothing.
+async fn apply_held(server: &ApiClient, yes: bool) -> anyhow::Result<Outcome> {
+    loop {
+        let read: Reloaded = server.act(Method::POST, "/api/v1/config/reload").await?;
+        let Some(held) = read.held else {
+            term::eprint("No change is held: the configuration on the disk is in use.");
+            print_result(server.json, true, &[]);
+            return Ok(Outcome::Success);
+        };
+        if !is_confirmed("This change is held:", &held.reasons, "Apply it?", yes)? {
+            print_result(server.json, false, &held.reasons);
+            return Ok(Outcome::Failure);
+        }
+        let request = serde_json::to_string(&ApplyRequest { revision: held.revision })?;
+        let answer = server.send(Method::POST, "/api/v1/config/apply", request).await?;
+        if answer.status == StatusCode::CONFLICT && !yes {
+            term::eprint("The files have changed since, so nothing was applied. Look again:");
+            continue;
+        }
+        answer.into_result::<Reloaded>()?;
+        term::eprint("Applied.");
+        print_result(server.json, true, &held.reasons);
+        return Ok(Outcome::Success);
+    }
+}
+
+/// Accepts the files that may be a tool's, once they were seen.
+fn accept_files(source: &Source, json: bool, yes: bool) -> anyhow::Result<Outcome> {
+    let loaded = startup::check(source, &Env::Process)?;
+    log_warnings(&loaded);
+    let accepted = Accepted::read(&loaded.data).map_err(crate::config::Error::from)?.unwrap_or_default();
+    let files = loaded.suspects(&accepted);
+    if files.is_empty() {
+        term::eprint("There is nothing to accept: every configuration file counts.");
+        print_result(json, true, &files);
+        return Ok(Outcome::Success);
+    }
+    let heading = "These configuration files were not there when Gantry last ran here:";
+    if !is_confirmed(heading, &files, "Did you read them, and should Gantry use them?", yes)? {
+        print_result(json, false, &files);
+        return Ok(Outcome::Failure);
+    }
+    if startup::check(source, &Env::Process)? != loaded {
+        anyhow::bail!("the files have changed since, so nothing was accepted; look again");
+    }
+    Accepted::add(&loaded)?;
+    term::eprint("Accepted. Gantry uses them from the next start on.");
+    print_result(json, true, &files);
+    Ok(Outcome::Success)
+}
+
+fn is_confirmed(heading: &str, lines: &[String], question: &str, yes: bool) -> anyhow::Result<bool> {
+    term::eprint(heading);
+    lines.iter().for_each(|line| term::eprint(&format!("  {}", term::sanitize(line))));
+    Ok(yes || term::confirm(question, "read the lines above and repeat it with --yes")?)
+}
+
+fn print_result(json: bool, applied: bool, held: &[String]) {
+    if !applied {
+        term::eprint("Nothing was applied.");
+    }
+    if json {
+        term::print_json(&json!({ "applied": applied, "held": held }));
+    }
 }

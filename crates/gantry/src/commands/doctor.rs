@@ -129,11 +129,14 @@ fn sandbox() -> Check {
     }
 }
 
-/// Reports that the running server refused the configuration on the disk; nothing if it uses that configuration.
+/// Reports that the running server refused or holds the configuration on the disk; nothing if it uses that
+/// configuration.
 async fn configuration(client: &ApiClient) -> anyhow::Result<Vec<Check>> {
     let configuration: Configuration = client.get("/api/v1/config", &[]).await?;
     let text = |reason| format!("the file is refused, and the previous one stays in use: {reason}");
-    Ok(configuration.refused.map(|reason| error("configuration", text(reason))).into_iter().collect())
+    let refused = configuration.refused.map(|reason| error("configuration", text(reason)));
+    let held = configuration.held.map(|held| warning("configuration", format!("a change is held: {held}")));
+    Ok(refused.into_iter().chain(held).collect())
 }
 
 async fn ledger(client: &ApiClient) -> anyhow::Result<Vec<Check>> {

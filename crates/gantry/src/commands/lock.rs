@@ -8,11 +8,9 @@ use crate::commands::unavailable_servers::UnavailableServer;
 use crate::commands::{in_project, typed};
 use crate::exit::{Outcome, UsageError};
 use crate::term::{self, plural};
-use anyhow::Context as _;
 use gantry_rest::provider_id;
 use gantry_server::model::{List, LockDiff, LockDiffs, LockRequest, Pins};
 use std::collections::BTreeSet;
-use std::io;
 
 /// How similar a name has to be to the typed one to be suggested.
 const MIN_SIMILARITY: f64 = 0.7;
@@ -168,7 +166,8 @@ impl Lock<'_> {
         // With --json, standard output has nothing but the JSON.
         let print = if self.client.json { term::eprint } else { term::print };
         format::each(&diffs.list.items).iter().for_each(|line| print(line));
-        if !yes && !is_confirmed(count)? {
+        let instead = "read the differences above and repeat it with --yes to accept them";
+        if !yes && !term::confirm(&format!("\nAccept {}?", plural(count, "definition")), instead)? {
             term::eprint("Nothing was accepted.");
             return Ok(Outcome::Failure);
         }
@@ -242,17 +241,6 @@ fn no_such_tool(server: &str, tool: &str, diffs: &[LockDiff], pinned: &[String])
         _ => "; use the server's own name of the tool, without a prefix".to_owned(),
     };
     UsageError(format!("server {server} has no tool {tool:?}{hint}"))
-}
-
-fn is_confirmed(count: usize) -> anyhow::Result<bool> {
-    if !term::is_interactive() {
-        let message = "there is no terminal to ask on; read the differences above and repeat it with --yes to accept them";
-        return Err(UsageError(message.into()).into());
-    }
-    term::eprint(&format!("\nAccept {}? Type y to accept.", plural(count, "definition")));
-    let mut answer = String::new();
-    io::stdin().read_line(&mut answer).context("cannot read the answer")?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
 #[cfg(test)]

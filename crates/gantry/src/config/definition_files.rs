@@ -6,6 +6,7 @@ mod list;
 
 pub(super) use list::{AGENTS, TOOLS, names};
 
+use super::accepted::objection;
 use super::compose::Ignored;
 use super::de::{self, Context, Findings};
 use super::document::{Document, Entry, Format, Node, Value, find, quoted};
@@ -75,10 +76,18 @@ pub(super) fn read_all(
         for file in files {
             let mut findings = Findings::default();
             let defined = define(&file, &project.places.name, resolver, variables, &mut findings);
+            if resolver.base.leaves_out(&file.path) {
+                // A file that defines nothing anyway needs no person.
+                if defined.is_some() || findings.has_problems() {
+                    let problem = Problem::in_file(&file.shown, objection("left out"));
+                    resolver.findings.warnings.push(problem);
+                }
+                continue;
+            }
             if let (true, Some((name, defined, document))) = (resolver.accept(findings), defined) {
                 add(project, &file, name, defined, document, resolver);
+                read.push(file.path);
             }
-            read.push(file.path);
         }
     }
     read

@@ -12,6 +12,8 @@ use std::sync::Arc;
 #[derive(Debug, Clone)]
 pub(super) struct Documents {
     main: Arc<Document>,
+    /// The text of the configuration itself.
+    pub(super) text: String,
     /// Files that each define one agent or tool, by project, section and name.
     definitions: BTreeMap<(String, String, String), Arc<Document>>,
 }
@@ -24,7 +26,7 @@ impl PartialEq for Documents {
 
 impl Documents {
     pub(super) fn new(main: Document) -> Self {
-        Self { main: Arc::new(main), definitions: BTreeMap::new() }
+        Self { main: Arc::new(main), text: String::new(), definitions: BTreeMap::new() }
     }
 
     pub(super) fn main(&self) -> &Document {

@@ -6,6 +6,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
+use super::accepted::{Accepted, objection};
 use super::document::Format;
 use super::dotenv::Env;
 use super::error::{Location, Problem};
@@ -42,6 +43,8 @@ pub(super) struct Found {
     pub(super) name: PathBuf,
     pub(super) path: PathBuf,
     pub(super) format: Format,
+    /// Files of the other names beside it that do not count.
+    pub(super) ignored: Vec<PathBuf>,
 }
 
 /// The file by flag, by variable, or by name in the working folder, in this order.
@@ -52,14 +55,33 @@ pub(super) fn file(source: &Source, folder: &Path, env: &Env) -> Result<Option<F
     if let Some(name) = set(env, "GANTRY_CONFIG") {
         return named(folder, name.into(), " ($GANTRY_CONFIG)").map(Some);
     }
-    let mut found = NAMES.iter().filter(|name| exists(&folder.join(name)));
-    match (found.next(), found.next()) {
-        (None, _) => Ok(None),
-        (Some(name), None) => named(folder, name.into(), "").map(Some),
-        (Some(one), Some(two)) => Err(Problem::general(format!(
+    let mut found: Vec<&str> = NAMES.into_iter().filter(|name| exists(&folder.join(name))).collect();
+    let mut ignored = Vec::new();
+    // One that a tool may have put beside the one in use neither replaces nor blocks it.
+    if found.len() > 1
+        && let Some(accepted) = Accepted::read(&data(source, folder, folder, env))?
+    {
+        let is_suspect = |name: &&str| accepted.suspects(&folder.join(name));
+        let (suspect, known): (Vec<&str>, Vec<&str>) = found.iter().partition(|name| is_suspect(name));
+        if !known.is_empty() {
+            (found, ignored) = (known, suspect.into_iter().map(PathBuf::from).collect());
+        }
+    }
+    match *found {
+        [] => Ok(None),
+        [name] => Ok(Some(Found { ignored, ..named(folder, name.into(), "")? })),
+        [one, two, ..] => Err(Problem::general(format!(
             "both {one} and {two} are in {}; keep one, or name the one to use with --config",
             folder.display()
         ))),
+    }
+}
+
+impl Found {
+    /// What is said about the files that do not count.
+    pub(super) fn warnings(&self) -> impl Iterator<Item = String> {
+        let ignored = |name: &PathBuf| format!("{}: {}", name.display(), objection("ignored"));
+        self.ignored.iter().map(ignored)
     }
 }
 
@@ -91,7 +113,7 @@ fn named(folder: &Path, name: PathBuf, origin: &str) -> Result<Found, Problem> {
         let message = "the name of a configuration must end in .yaml, .yml, .json or .toml";
         return Err(Problem::in_file(&name, message));
     };
-    Ok(Found { name, path, format })
+    Ok(Found { name, path, format, ignored: Vec::new() })
 }
 
 /// The data folder by flag, by variable, or `.gantry` beside the configuration.

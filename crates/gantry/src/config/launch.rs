@@ -1,5 +1,6 @@
 //! Where MCP servers are started, and what they are started from, once all workspaces are known.
 
+use super::accepted::objection;
 use super::dotenv::Env;
 use super::resolve::Base;
 use super::schema::{Config, McpServer};
@@ -73,22 +74,26 @@ impl Launcher {
     }
 }
 
-/// What the servers of all projects are started from: what decides what runs, and other files that they are given.
-pub(super) fn resolve_all(config: &mut Config, base: &Base, env: &Env) -> [Vec<PathBuf>; 2] {
+/// What the servers of all projects are started from in workspaces. A server that would be started from what a tool may have
+/// made is refused.
+pub(super) fn resolve_all(config: &mut Config, base: &Base, env: &Env) -> Vec<PathBuf> {
     let launcher = Launcher::new(config, base, env);
-    let (mut code, mut data) = (Vec::new(), Vec::new());
+    let mut found = Vec::new();
     for (name, project) in &mut config.projects {
         for (id, server) in &mut project.mcp_servers {
             launcher.server(name, id, server);
-            code.extend(server.launch.code.iter().cloned());
-            data.extend(server.launch.data.iter().cloned());
+            let suspect = server.launch.read_only().find(|path| base.leaves_out(path));
+            if let Some(path) = suspect {
+                let refusal =
+                    Some(format!("it is started from {}: {}", path.display(), objection("not started")));
+                server.launch = Launch { refusal, ..Launch::default() };
+            }
+            found.extend(server.launch.read_only().cloned());
         }
     }
-    [code, data].map(|mut list| {
-        list.sort();
-        list.dedup();
-        list
-    })
+    found.sort();
+    found.dedup();
+    found
 }
 
 /// A name that is one folder, and another one for each id.

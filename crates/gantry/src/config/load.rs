@@ -1,5 +1,6 @@
 //! Loads a configuration: finds the file, reads it and the files beside it, and makes projects of them.
 
+use super::accepted::{Accepted, objection};
 use super::de::{self, Context, Findings};
 use super::definition_files::{self, TOOLS};
 use super::document::{Document, Entry, Format, Node, Value};
@@ -39,10 +40,6 @@ pub struct Loaded {
     pub definition_roots: Vec<PathBuf>,
     /// The files that were read to make this.
     pub sources: Sources,
-    /// Files and folders in workspaces that decide what a server runs, whether or not its project is used.
-    pub launch_files: Vec<PathBuf>,
-    /// Other files in workspaces that servers are given.
-    pub launch_data: Vec<PathBuf>,
     /// What the user should know although it stops nothing.
     pub warnings: Vec<String>,
     /// The files themselves, to say where a key stands.
@@ -57,6 +54,14 @@ pub struct Sources {
     pub secret: Vec<PathBuf>,
     /// The definitions of agents, and OpenAPI documents.
     pub open: Vec<PathBuf>,
+    /// Files and folders in workspaces that MCP servers are started from or given, whether or not their project is used.
+    pub launch: Vec<PathBuf>,
+}
+
+impl Sources {
+    pub(crate) fn all(&self) -> impl Iterator<Item = &PathBuf> {
+        self.secret.iter().chain(&self.open).chain(&self.launch)
+    }
 }
 
 impl Loaded {
@@ -78,7 +83,7 @@ impl Loaded {
         hidden.extend(ledgers.filter(|file| !file.starts_with(&self.data)));
         hidden.extend(self.sources.secret.iter().cloned());
         let mut read_only = self.sources.open.clone();
-        read_only.extend(self.launch_files.iter().chain(&self.launch_data).cloned());
+        read_only.extend(self.sources.launch.iter().cloned());
         for list in [&mut hidden, &mut read_only] {
             list.sort();
             list.dedup();
@@ -94,13 +99,16 @@ impl Config {
         problems.into_result().map(|()| loaded)
     }
 
-    /// The same, with what could be read beside its problems. An error means that nothing could be read.
+    /// The same to run with it: of the files that tools may have made, those of definitions are left out, and the
+    /// configuration itself is refused.
+    pub fn load_accepted(source: &Source, env: &Env) -> Result<Loaded, Error> {
+        let (loaded, problems) = find_and_read(source, env, true)?;
+        problems.into_result().map(|()| loaded)
+    }
+
+    /// The same as [`Self::load`], with what could be read beside its problems. An error means that nothing could be read.
     pub fn examine(source: &Source, env: &Env) -> Result<(Loaded, Error), Error> {
-        let folder = std::path::absolute(&source.folder).map_err(|error| {
-            Problem::in_file(&source.folder, format!("the working folder has no absolute path: {error}"))
-        })?;
-        let found = find::file(source, &folder, env)?;
-        read(source, &folder, found.as_ref(), env)
+        find_and_read(source, env, false)
     }
 
     /// Where the data of a configuration is that cannot be used.
@@ -114,18 +122,42 @@ impl Config {
     /// What applies without any file, with the data in this folder.
     pub fn defaults(source: &Source, data: PathBuf, env: &Env) -> Result<Loaded, Error> {
         let source = Source { data: Some(data), ..source.clone() };
-        let (loaded, problems) = read(&source, &source.folder, None, env)?;
+        let (loaded, problems) = read(&source, &source.folder, None, env, true)?;
         problems.into_result().map(|()| loaded)
     }
 }
 
-fn read(source: &Source, folder: &Path, found: Option<&Found>, env: &Env) -> Result<(Loaded, Error), Error> {
+fn find_and_read(source: &Source, env: &Env, is_to_run: bool) -> Result<(Loaded, Error), Error> {
+    let folder = std::path::absolute(&source.folder).map_err(|error| {
+        Problem::in_file(&source.folder, format!("the working folder has no absolute path: {error}"))
+    })?;
+    let found = find::file(source, &folder, env)?;
+    read(source, &folder, found.as_ref(), env, is_to_run)
+}
+
+fn read(
+    source: &Source,
+    folder: &Path,
+    found: Option<&Found>,
+    env: &Env,
+    is_to_run: bool,
+) -> Result<(Loaded, Error), Error> {
     let file = found.map(|found| found.path.clone());
     let beside = file.as_deref().and_then(Path::parent).unwrap_or(folder).to_owned();
-    let base = Base { data: find::data(source, folder, &beside, env), folder: beside };
-    let mut warnings = Vec::new();
+    let data = find::data(source, folder, &beside, env);
+    let accepted = if is_to_run { Accepted::read(&data)? } else { None };
+    let base = Base { data, folder: beside, accepted };
+    let mut warnings: Vec<String> = found.into_iter().flat_map(Found::warnings).collect();
     let parsed = match found {
         Some(found) => {
+            for (path, name) in [
+                (&found.path, &found.name),
+                (&found.path.with_file_name(DOTENV), &found.name.with_file_name(DOTENV)),
+            ] {
+                if path.is_file() && base.leaves_out(path) {
+                    return Err(Problem::in_file(name, objection("not used")).into());
+                }
+            }
             let dotenv = dotenv(&found.path, &found.name, &mut warnings)?;
             let text = find::read(&found.path, &found.name)?;
             let variables = Variables::new(env).with_file(dotenv);
@@ -150,22 +182,17 @@ fn read(source: &Source, folder: &Path, found: Option<&Found>, env: &Env) -> Res
     definition_roots.extend(config.all().map(|(_, project)| project.places.folder.clone()));
     definition_roots.sort();
     definition_roots.dedup();
-    let sources = sources(&config, file.as_deref(), definitions);
-    let [launch_files, launch_data] = launch::resolve_all(&mut config, &base, env);
-    let Base { folder, data } = base;
-    let loaded = Loaded {
-        config,
-        file,
-        folder,
-        data,
-        config_files,
-        definition_roots,
-        sources,
-        launch_files,
-        launch_data,
-        warnings,
-        documents,
-    };
+    let mut sources = sources(&config, file.as_deref(), definitions);
+    let left_out: Vec<PathBuf> = sources.all().filter(|file| base.leaves_out(file)).cloned().collect();
+    let locks = left_out.iter().filter(|file| config.all().any(|(_, project)| project.places.lock == **file));
+    warnings.extend(locks.map(|lock| format!("{}: {}", lock.display(), objection("left out"))));
+    for list in [&mut sources.secret, &mut sources.open] {
+        list.retain(|file| !left_out.contains(file));
+    }
+    sources.launch = launch::resolve_all(&mut config, &base, env);
+    let Base { folder, data, .. } = base;
+    let loaded =
+        Loaded { config, file, folder, data, config_files, definition_roots, sources, warnings, documents };
     Ok((loaded, problems))
 }
 
@@ -184,7 +211,7 @@ fn sources(config: &Config, file: Option<&Path>, definitions: Vec<PathBuf>) -> S
         list.sort();
         list.dedup();
     }
-    Sources { secret, open }
+    Sources { secret, open, launch: Vec::new() }
 }
 
 fn workspace_problem(name: &str, project: &Project, documents: &Documents) -> Option<Problem> {
@@ -232,10 +259,21 @@ fn parse_all(
 ) -> Result<Parsed, Error> {
     let file: Arc<Path> = Arc::from(name);
     let root = format.parse(text).map_err(|syntax| Problem::syntax(&file, syntax))?;
+    // A file that was cut short must not drop every rule.
+    let is_nothing = match &root.value {
+        Value::Null => true,
+        Value::Map(entries) => entries.is_empty() && matches!(format, Format::Toml),
+        Value::Bool(_) | Value::Number(_) | Value::Text(_) | Value::List(_) => false,
+    };
+    if is_nothing && !name.as_os_str().is_empty() {
+        let message = "there is nothing in this file; write what it is to set, or {} if it is to set nothing";
+        return Err(Problem::in_file(&file, message).into());
+    }
     let (mut config, mut resolver) = read_file(Document::new(file, root), base, variables)?;
     let mut projects: Vec<&mut Project> = vec![&mut config.main];
     projects.extend(config.projects.values_mut());
     projects.iter().for_each(|project| resolver.claim_names(project));
+    text.clone_into(&mut resolver.documents.text);
     // Without a configuration, nothing says that the files in these folders are Gantry's.
     resolver.is_lenient = name.as_os_str().is_empty();
     let read = |project: &mut Project| definition_files::read_all(project, &mut resolver, variables);
@@ -334,7 +372,7 @@ impl Loaded {
         }
         let document = Document::new(name, under("mcpServers", under(id, node)));
         let variables = Variables::new(env).with_file(file);
-        let base = Base { folder: self.folder.clone(), data: self.data.clone() };
+        let base = Base { folder: self.folder.clone(), data: self.data.clone(), accepted: None };
         let (mut config, mut resolver) = read_file(document, &base, &variables)?;
         resolver.queues.extend(self.config.queues.iter().map(|queue| queue.name.to_string()));
         resolver.claim_names(&config.main);
@@ -347,7 +385,7 @@ impl Loaded {
         let mut server = server.ok_or_else(|| Problem::general("there is no server in this"))?;
         Launcher::new(&self.config, &base, env).server(&project.places.name, id, &mut server);
         // Tools are kept from what the configuration names, and only from that.
-        let is_sealed = |path: &&PathBuf| self.launch_files.iter().any(|sealed| path.starts_with(sealed));
+        let is_sealed = |path: &&PathBuf| self.sources.launch.iter().any(|sealed| path.starts_with(sealed));
         if let Some(open) = server.launch.code.iter().find(|path| !is_sealed(path)) {
             return Err(Problem::general(format!(
                 "it is started from {}, where agents write; write it into the configuration, which Gantry then protects, or \

@@ -4,6 +4,7 @@
 mod catalogue;
 mod entries;
 
+use super::accepted::Accepted;
 use super::de::Findings;
 use super::definition_files::AGENTS;
 use super::document::{Document, Entry, Node, Value, find, number, quoted};
@@ -30,6 +31,15 @@ pub(super) struct Base {
     /// Where relative paths start: the folder of the file, or the working folder.
     pub(super) folder: PathBuf,
     pub(super) data: PathBuf,
+    /// The files that count where tools can write; none if all do.
+    pub(super) accepted: Option<Accepted>,
+}
+
+impl Base {
+    /// Whether a file is left out, because a tool may have made it.
+    pub(super) fn leaves_out(&self, file: &Path) -> bool {
+        self.accepted.as_ref().is_some_and(|accepted| accepted.suspects(file))
+    }
 }
 
 /// Makes projects of files, and collects what is wrong.

@@ -38,7 +38,7 @@ fn load(format: Format, text: &str) -> Result<Config, Error> {
         Format::Json => "gantry.json",
         Format::Toml => "gantry.toml",
     };
-    let base = Base { folder: "/home/project".into(), data: "/home/project/.gantry".into() };
+    let base = Base { folder: "/home/project".into(), data: "/home/project/.gantry".into(), accepted: None };
     parse(text, format, Path::new(name), &base, &Variables::new(&env())).map(|parsed| parsed.config)
 }
 

@@ -2,8 +2,8 @@
 
 use super::plan::{plan, validate};
 use crate::Extra;
-use crate::config::{Config, Env, Loaded, MAIN_PROJECT, Source};
-use gantry_runtime::projects::{Load, Plans};
+use crate::config::{self, Accepted, Config, Env, Loaded, MAIN_PROJECT, Source};
+use gantry_runtime::projects::{Held, Load, Plans};
 use gantry_runtime::{Plan, ProcessOptions};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -24,12 +24,19 @@ struct State {
     current: Arc<Loaded>,
     /// Read last, and not applied yet.
     read: Option<Arc<Loaded>>,
+    /// Read last, with what is said of it, if a person has to apply it.
+    held: Option<(Arc<Loaded>, Held)>,
 }
 
 impl ActiveConfig {
     pub(crate) fn new(source: Source, loaded: Loaded, extra: Extra) -> Self {
         let ledger = loaded.config.store.clone();
-        Self { source, extra, ledger, state: Mutex::new(State { current: Arc::new(loaded), read: None }) }
+        Self {
+            source,
+            extra,
+            ledger,
+            state: Mutex::new(State { current: Arc::new(loaded), read: None, held: None }),
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -60,7 +67,7 @@ impl ActiveConfig {
         let mut plans = BTreeMap::new();
         for (name, project) in loaded.config.all() {
             if before.and_then(|before| before.config.project(name)) != Some(project) {
-                plans.insert(Arc::from(name), plan(name, project, &protected, &self.extra)?);
+                plans.insert(Arc::from(name), plan(name, project, &loaded.data, &protected, &self.extra)?);
             }
         }
         Ok(plans)
@@ -73,11 +80,15 @@ impl ActiveConfig {
         if let (Some(file), None) = (&before.file, &loaded.file) {
             anyhow::bail!("{} is gone; put it back, or restart Gantry to run on defaults", file.display());
         }
-        if loaded == *before {
-            return Ok(None);
-        }
         for warning in loaded.warnings.iter().filter(|warning| !before.warnings.contains(warning)) {
             tracing::warn!("{warning}");
+        }
+        let accepted = Accepted::read(&before.data).map_err(config::Error::from)?.unwrap_or_default();
+        let reasons = loaded.reasons_to_hold(&before, &accepted);
+        if reasons.is_empty() && loaded.is_like(&before) {
+            let mut state = self.state();
+            (state.current, state.held) = (Arc::new(loaded), None);
+            return Ok(None);
         }
         let (old, new) = (&before.config, &loaded.config);
         for (key, is_other) in [("server", old.server != new.server), ("store", old.store != new.store)] {
@@ -88,8 +99,26 @@ impl ActiveConfig {
         let mut changed = self.plans(&loaded, Some(&before))?;
         let projects = loaded.config.all().map(|(name, _)| (name.into(), changed.remove(name))).collect();
         let process = Self::process(&loaded);
-        self.state().read = Some(Arc::new(loaded));
-        Ok(Some(Plans { process, projects }))
+        let mut state = self.state();
+        let loaded = Arc::new(loaded);
+        state.held = match state.held.take() {
+            _ if reasons.is_empty() => None,
+            Some((known, held)) if known == loaded && held.reasons == reasons => Some((known, held)),
+            _ => {
+                let revision = uuid::Uuid::new_v4().simple().to_string();
+                Some((Arc::clone(&loaded), Held { revision, reasons }))
+            }
+        };
+        state.read = Some(loaded);
+        let held = state.held.as_ref().map(|(_, held)| held.clone());
+        Ok(Some(Plans { process, projects, held }))
+    }
+
+    /// Files that are gone count as new if they come back. Blocks.
+    pub(crate) fn forget_missing_files(&self) {
+        if let Err(error) = Accepted::update(&self.current().data, Accepted::forget_missing) {
+            tracing::error!("the list of accepted files cannot be written: {error}");
+        }
     }
 }
 
@@ -98,10 +127,14 @@ impl Load for ActiveConfig {
         self.read().map_err(|error| format!("{error:#}"))
     }
 
-    fn keep(&self) {
+    fn keep(&self) -> Result<(), String> {
+        let read = self.state().read.take();
+        let Some(read) = read else { return Ok(()) };
+        // What tools could write from now on is known before they can.
+        Accepted::add(&read)
+            .map_err(|error| format!("the list of accepted files cannot be written: {error}"))?;
         let mut state = self.state();
-        if let Some(read) = state.read.take() {
-            state.current = read;
-        }
+        (state.current, state.held) = (read, None);
+        Ok(())
     }
 }

@@ -6,7 +6,7 @@ mod rest;
 pub(super) use own_tools::own_tools;
 
 use crate::Extra;
-use crate::config::{Error, Loaded, McpServer, Problem, Project};
+use crate::config::{Accepted, Error, Loaded, McpServer, Problem, Project};
 use anyhow::Context as _;
 use gantry_core::policy::{Policies, RuleError, RuleSpec};
 use gantry_runtime::options::{ProviderOptions, ServerPlan};
@@ -14,8 +14,10 @@ use gantry_runtime::{Options, Plan};
 use gantry_tools::builtin::NAMESPACE;
 use gantry_tools::workspace::ProtectedPaths;
 use gantry_upstream::launch::Launch;
-use gantry_upstream::{ServerSettings, UpstreamOptions};
+use gantry_upstream::{LockTrust, ServerSettings, UpstreamOptions};
 use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Checks what only the providers and the policies can say: conditions, examples of rules, templates of requests.
@@ -51,14 +53,31 @@ pub(crate) fn policy_problems(
     errors.into_iter().map(problem).collect()
 }
 
-/// The plan of one project. Opens its workspace; starts nothing.
+/// Knows the lock files that count by the list in the data folder.
+#[derive(Debug)]
+struct AcceptedLocks(PathBuf);
+
+impl LockTrust for AcceptedLocks {
+    fn counts(&self, file: &Path) -> Result<bool, String> {
+        let accepted = Accepted::read(&self.0).map_err(|problem| problem.to_string())?;
+        Ok(accepted.is_none_or(|accepted| accepted.has(file)))
+    }
+
+    fn write(&self, file: &Path, write: &dyn Fn() -> io::Result<()>) -> io::Result<()> {
+        let _lock = Accepted::update(&self.0, |accepted| accepted.insert(file))?;
+        write()
+    }
+}
+
+/// The plan of one project, with the data folder of all. Opens its workspace; starts nothing.
 pub(super) fn plan(
     name: &str,
     project: &Project,
+    data: &Path,
     protected: &ProtectedPaths,
     extra: &Extra,
 ) -> anyhow::Result<Plan> {
-    let mut options = options(name, project)?;
+    let mut options = options(name, project, data)?;
     let own = own_tools(project, protected).with_context(|| format!("project {name}"))?;
     own.apply_default_timeouts(project, &mut options.providers);
     let rest = gantry_rest::providers(rest::rest_options(project)).map_err(anyhow::Error::msg)?;
@@ -67,7 +86,7 @@ pub(super) fn plan(
     Ok(Plan { options, providers: providers.collect() })
 }
 
-fn options(name: &str, project: &Project) -> anyhow::Result<Options> {
+fn options(name: &str, project: &Project, data: &Path) -> anyhow::Result<Options> {
     let Project { places, limits, .. } = project;
     let builtin = project.builtin.iter().map(|(id, builtin)| (&**id, &builtin.options));
     let own = builtin.chain([(NAMESPACE, &project.tools.workspace.options)]);
@@ -83,6 +102,7 @@ fn options(name: &str, project: &Project) -> anyhow::Result<Options> {
         project: name.into(),
         data: places.data.clone(),
         lock_file: places.lock.clone(),
+        lock_trust: Some(Arc::new(AcceptedLocks(data.to_owned()))),
         init_concurrency: limits.mcp_init_concurrency.size(),
     };
     Ok(Options {

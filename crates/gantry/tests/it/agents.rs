@@ -21,7 +21,7 @@ mod transports;
 use crate::passthrough::Door;
 use gantry_testkit::faulty::entry as faulty;
 use gantry_testkit::real_servers::{self, Ready};
-use gantry_testkit::server::{Answer, send};
+use gantry_testkit::server::Answer;
 use gantry_testkit::{Server, TestDir, with};
 use serde_json::{Value, json};
 
@@ -121,13 +121,8 @@ impl Site {
     #[track_caller]
     fn reload(&self, config: &Value) {
         self.home.write("gantry.yaml", &config.to_string());
-        let answer = self.admin_post("/api/v1/config/reload");
+        let answer = self.server.apply_configuration();
         assert_eq!(answer.status, 200, "{answer:?}");
-    }
-
-    /// `POST` with the key.
-    fn admin_post(&self, path: &str) -> Answer {
-        send(&self.server.admin(), http::Method::POST, path, &[], "")
     }
 
     /// The events of this kind, as those who administer read them.

@@ -168,7 +168,7 @@ impl Site {
         last.map_or(0, |id| id.parse::<u64>().expect("a number") + 1)
     }
 
-    /// Changes the file and waits until that holds; returns which projects are other than before.
+    /// Changes the file and waits until that holds, applied by an administrator where it is held; returns which projects are other than before.
     #[track_caller]
     pub(crate) fn edit(&self, config: &Value) -> Vec<String> {
         self.edit_file("gantry.yaml", &config.to_string())
@@ -188,12 +188,39 @@ impl Site {
         self.server.eventually("the change holds", || {
             let refused = self.events("configuration_refused", from);
             assert!(refused.is_empty(), "{refused:?}");
-            !self.events("configuration_applied", from).is_empty()
+            let is_applied = !self.events("configuration_applied", from).is_empty();
+            if !is_applied && !self.events("configuration_held", from).is_empty() {
+                // A file that has changed since is held anew.
+                self.server.apply_configuration();
+            }
+            is_applied
         });
         let applied = self.events("configuration_applied", from);
         assert_eq!(applied.len(), 1, "{applied:?}");
         let projects = applied[0]["projects"].as_array().expect("projects");
         projects.iter().map(|name| name.as_str().expect("a name").to_owned()).collect()
+    }
+
+    /// Writes a file whose change is held, waits for that, and returns why.
+    #[track_caller]
+    pub(crate) fn held(&self, name: &str, content: &str) -> Vec<String> {
+        self.home.write(name, content);
+        self.is_held()
+    }
+
+    /// Waits until a change is held, and returns why.
+    #[track_caller]
+    pub(crate) fn is_held(&self) -> Vec<String> {
+        let held = || self.server.get_as_admin("/api/v1/config").json()["held"]["reasons"].take();
+        self.server.eventually("a change is held", || !held().is_null());
+        serde_json::from_value(held()).expect("reasons")
+    }
+
+    /// Waits until no change is held.
+    #[track_caller]
+    pub(crate) fn is_free(&self) {
+        let held = || self.server.get_as_admin("/api/v1/config").json()["held"].take();
+        self.server.eventually("no change is held", || held().is_null());
     }
 
     /// Writes a file that must not hold, waits until it is refused, and returns why.

@@ -2,8 +2,10 @@
 
 mod applied;
 mod files;
+mod held;
 mod kept;
 mod looser;
+mod planted;
 mod refused;
 mod settings;
 

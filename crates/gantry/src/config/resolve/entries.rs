@@ -1,6 +1,7 @@
 //! Resolves MCP servers, REST tools, APIs, and what agents say of all of them.
 
 use super::Resolver;
+use crate::config::accepted::objection;
 use crate::config::find::absolute;
 use crate::config::schema::{Api, ApiId, McpServer, Project, RestTool, RestToolName};
 use crate::config::watch::FileSnapshot;
@@ -126,14 +127,19 @@ impl Resolver<'_> {
         for (id, api) in apis {
             let keys = ["openapiSpecs", &**id];
             self.check_queues(project, &keys, &api.tools);
-            self.warn_switched_off(project, &keys, api.tools.enabled, &api.missing);
             if let Some(options) = &mut api.options {
                 options.id = id.to_string();
                 if let SpecPlace::File(file) = &mut options.spec {
                     *file = absolute(&self.base.folder, &*file);
                 }
                 api.documents = FileSnapshot::of_document(&options.spec);
+                let mut files: Vec<_> = api.documents.paths().filter(|file| file.is_file()).collect();
+                if let Some(file) = files.iter().find(|file| self.base.leaves_out(file)) {
+                    api.missing = objection(&format!("{} is left out", file.display()));
+                }
+                options.files = Some(files.drain(..).cloned().collect());
             }
+            self.warn_switched_off(project, &keys, api.tools.enabled, &api.missing);
         }
     }
 

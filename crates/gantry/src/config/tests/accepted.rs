@@ -11,8 +11,8 @@ use gantry_core::policy::Decide;
 use serde_json::Value;
 
 #[test]
-fn an_empty_file_is_all_defaults() {
-    let config = yaml("");
+fn a_file_that_sets_nothing_is_all_defaults() {
+    let config = yaml("{}");
     assert_eq!(config.main().workspace, Path::new("/home/project"));
     assert_eq!(config.server.bind, SocketAddr::from(([127, 0, 0, 1], 7420)));
     assert_eq!(config.main().limits.tool_timeout.get(), Duration::from_secs(60));
@@ -29,9 +29,19 @@ fn an_empty_file_is_all_defaults() {
     assert!(config.main().approvals.rules.requires_approval.is_empty());
     assert_eq!(config.store, Path::new("/home/project/.gantry/gantry.db"));
     for (format, text) in
-        [(Format::Json, "{}"), (Format::Toml, ""), (Format::Yaml, "# only a comment\n---\n")]
+        [(Format::Json, "{}"), (Format::Toml, "workspace = '.'"), (Format::Yaml, "# {}\n{}")]
     {
         assert_eq!(load(format, text).unwrap(), config, "{text}");
+    }
+    // One that was cut short may look like these.
+    for (format, text) in [
+        (Format::Json, "null"),
+        (Format::Toml, "# a = 1"),
+        (Format::Yaml, "# only a comment {}\n---\n"),
+        (Format::Yaml, ""),
+    ] {
+        let refused = load(format, text).unwrap_err().to_string();
+        assert!(refused.contains("there is nothing in this file"), "{text}: {refused}");
     }
 }
 
@@ -102,7 +112,7 @@ fn zero_is_the_default_and_never_endless() {
          queues: { q: { concurrent: 1, maxWaiting: 0 } }\n\
          tools: { workspace: { requestTimeoutMs: 0, cache: 0, toolsTimeout: { a: 0, b: 7 } } }\n",
     );
-    assert_eq!(config.main().limits, yaml("").main().limits);
+    assert_eq!(config.main().limits, yaml("{}").main().limits);
     assert_eq!(config.queues[0].max_waiting, 1000);
     let tools = &config.main().tools.workspace.options;
     assert_eq!((tools.timeout.some(), tools.cache.some()), (None, None));
@@ -180,7 +190,7 @@ fn anchors_and_aliases_work() {
 #[test]
 fn the_store_follows_the_data_folder() {
     let store = |url: &str, data: &str| {
-        let base = crate::config::resolve::Base { folder: "/p".into(), data: data.into() };
+        let base = crate::config::resolve::Base { folder: "/p".into(), data: data.into(), accepted: None };
         let env = super::env();
         let variables = crate::config::dotenv::Variables::new(&env);
         let text = format!("store: {{ url: '{url}' }}");

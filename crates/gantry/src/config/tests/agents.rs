@@ -127,7 +127,7 @@ fn an_agent_may_have_a_file() {
 fn the_keys_of_other_programs_are_read_as_what_they_mean() {
     let text = r#"{ "name": "R", "prompt": "P", "icon": "x", "skills": [], "prompts": {}, "commands": [], "streaming": true,
         "maxSteps": 5, "tools": { "mcpServers": ["github"], "available": ["github__x"], "autoApprove": ["*"] } }"#;
-    let loaded = Folder::with(&[("gantry.yaml", ""), ("agents/r/agent.json", text)]).load();
+    let loaded = Folder::with(&[("gantry.yaml", "{}"), ("agents/r/agent.json", text)]).load();
     let agent = &loaded.config.main().agents["r"];
     assert_eq!(uses(&agent.selection), ["github"]);
     assert_eq!(values(agent.selection.allowed.as_deref().unwrap()), ["github__x"]);
@@ -141,7 +141,7 @@ fn the_keys_of_other_programs_are_read_as_what_they_mean() {
     .assert_eq(&loaded.warnings.join("\n"));
     let both = r#"{ "tools": { "mcpServers": ["a"], "use": ["b"] } }"#;
     expect![[r#"agents/r/agent.json:1: tools has "use" in two spellings; keep one"#]]
-        .assert_eq(&Folder::with(&[("gantry.yaml", ""), ("agents/r/agent.json", both)]).refused());
+        .assert_eq(&Folder::with(&[("gantry.yaml", "{}"), ("agents/r/agent.json", both)]).refused());
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn without_a_configuration_what_cannot_be_used_is_left_out() {
         agents/bad/agent.json:2: left out: unknown key "tols"; did you mean "tools"? (and 1 more)
         agents/broken.md:2:7: left out: not valid YAML: unclosed bracket '['
         agents/unset/agent.json:1: left out: description: ${NONE} is not set; set it in the environment or in .env, or write ${NONE:-default}"#]].assert_eq(&loaded.warnings.join("\n"));
-    folder.write("gantry.yaml", "");
+    folder.write("gantry.yaml", "{}");
     assert_eq!(folder.refused().lines().count(), 6, "{}", folder.refused());
 }
 
@@ -262,7 +262,7 @@ fn what_looks_like_an_agent_and_is_not_read_is_named() {
 
 #[test]
 fn too_many_files_are_refused() {
-    let folder = Folder::with(&[("gantry.yaml", "")]);
+    let folder = Folder::with(&[("gantry.yaml", "{}")]);
     for n in 0..=1000 {
         folder.write(&format!("agents/a{n}.md"), "---\ntools: []\n---\n");
     }

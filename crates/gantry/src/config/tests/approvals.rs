@@ -35,7 +35,7 @@ const MS: fn(u64) -> Duration = Duration::from_millis;
 
 #[test]
 fn apr_1_a_file_that_says_nothing_asks_about_what_cannot_be_got_back() {
-    let found = yaml("").main().clone();
+    let found = yaml("{}").main().clone();
     assert_eq!(found.approvals.rules, ApprovalRules::unconfigured());
     assert_eq!(found.approvals.rules.effects.list, [Effect::Destructive]);
     assert!(!found.approvals.rules.effects.is_written);
@@ -202,7 +202,7 @@ fn apr_1_a_project_has_approvals_of_its_own_and_inherits_none() {
          projects:\n  bare: { workspace: . }\n  full: { workspace: ., approvals: { approvalTimeoutMs: 7000, toolRules: { x: never } } }\n",
     );
     let (bare, full) = (&config.projects["bare"], &config.projects["full"]);
-    assert_eq!(&bare.approvals, &yaml("").main().approvals);
+    assert_eq!(&bare.approvals, &yaml("{}").main().approvals);
     assert_eq!(
         (full.approvals.options.timeout(), full.approvals.rules.default_delay),
         (MS(7000), Duration::ZERO)

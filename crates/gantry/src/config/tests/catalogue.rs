@@ -178,7 +178,7 @@ fn the_ids_of_gantrys_own_tools_are_taken() {
             gantry.yaml:5: the id "outputs" is already taken at gantry.yaml:2, in mcpServers; choose another"#]],
     );
     let tool = ("tools/outputs/tool.json", r#"{ "kind": "mcp", "command": "x" }"#);
-    let refused = Folder::with(&[("gantry.yaml", ""), tool]).refused();
+    let refused = Folder::with(&[("gantry.yaml", "{}"), tool]).refused();
     assert!(refused.contains("\"outputs\" is a name of Gantry's own"), "{refused}");
 }
 
@@ -338,7 +338,7 @@ fn an_entry_may_have_a_file() {
 #[test]
 fn a_bad_file_is_refused_at_its_line() {
     let folder = Folder::with(&[
-        ("gantry.yaml", ""),
+        ("gantry.yaml", "{}"),
         ("tools/a/tool.json", "{\n\"kind\": \"mcp\",\n\"comand\": \"x\"\n}"),
         ("tools/b/tool.json", "{}"),
         (

@@ -21,9 +21,12 @@ fn no_file_means_defaults() {
 
 #[test]
 fn each_name_is_found() {
-    for (name, text) in
-        [("gantry.yaml", "workspace: ."), ("gantry.yml", ""), ("gantry.json", "{}"), ("gantry.toml", "")]
-    {
+    for (name, text) in [
+        ("gantry.yaml", "workspace: ."),
+        ("gantry.yml", "{}"),
+        ("gantry.json", "{}"),
+        ("gantry.toml", "workspace = '.'"),
+    ] {
         let folder = Folder::with(&[(name, text)]);
         assert_eq!(folder.load().file, Some(folder.path(name)));
     }
@@ -31,7 +34,7 @@ fn each_name_is_found() {
 
 #[test]
 fn two_files_at_once_are_refused() {
-    let folder = Folder::with(&[("gantry.yaml", ""), ("gantry.toml", "")]);
+    let folder = Folder::with(&[("gantry.yaml", "{}"), ("gantry.toml", "workspace = '.'")]);
     let message = folder.refused();
     assert!(message.starts_with("both gantry.yaml and gantry.toml are in "), "{message}");
     let source = Source { config: Some("gantry.toml".into()), ..folder.source() };
@@ -40,7 +43,8 @@ fn two_files_at_once_are_refused() {
 
 #[test]
 fn the_flag_wins_over_the_variable_and_the_variable_over_the_folder() {
-    let folder = Folder::with(&[("gantry.yaml", ""), ("b/flag.json", "{}"), ("c/env.toml", "")]);
+    let folder =
+        Folder::with(&[("gantry.yaml", "{}"), ("b/flag.json", "{}"), ("c/env.toml", "workspace = '.'")]);
     let env = Env::from([("GANTRY_CONFIG", "c/env.toml")]);
     let loaded = Config::load(&folder.source(), &env).unwrap();
     assert_eq!(loaded.file, Some(folder.path("c/env.toml")));
@@ -105,7 +109,7 @@ fn make_socket(path: &Path) {
 
 #[test]
 fn the_data_folder_follows_flag_variable_and_file() {
-    let folder = Folder::with(&[("gantry.yaml", "")]);
+    let folder = Folder::with(&[("gantry.yaml", "{}")]);
     let env = Env::from([("GANTRY_DATA", "by-variable")]);
     let loaded = Config::load(&folder.source(), &env).unwrap();
     assert_eq!(loaded.data, folder.path("by-variable"));
@@ -141,13 +145,13 @@ fn dotenv_stands_beside_the_file_and_the_process_wins() {
 
 #[test]
 fn a_folder_named_dotenv_is_not_read() {
-    let folder = Folder::with(&[("gantry.yaml", ""), (".env/pyvenv.cfg", "")]);
+    let folder = Folder::with(&[("gantry.yaml", "{}"), (".env/pyvenv.cfg", "")]);
     assert!(folder.load().warnings.is_empty());
 }
 
 #[test]
 fn a_bad_line_of_dotenv_is_refused() {
-    let folder = Folder::with(&[("gantry.yaml", ""), (".env", "A=1\n\nB\n")]);
+    let folder = Folder::with(&[("gantry.yaml", "{}"), (".env", "A=1\n\nB\n")]);
     assert_eq!(folder.refused(), ".env:3: expected KEY=value, with a name of letters, digits and _");
 }
 
@@ -155,7 +159,7 @@ fn a_bad_line_of_dotenv_is_refused() {
 fn large_and_binary_files_are_refused() {
     let folder = Folder::with(&[("gantry.yaml", &"#".repeat((1 << 20) + 1))]);
     assert_eq!(folder.refused(), "gantry.yaml: the file is larger than 1 MiB, which no configuration needs");
-    fs::write(folder.path("gantry.yaml"), "#".repeat(1 << 20)).unwrap();
+    fs::write(folder.path("gantry.yaml"), "#".repeat((1 << 20) - 3) + "\n{}").unwrap();
     folder.load();
     fs::write(folder.path("gantry.yaml"), b"# fine\nworkspace: \xff\n").unwrap();
     assert_eq!(folder.refused(), "gantry.yaml:2: not UTF-8 text; save the file as UTF-8");

@@ -18,7 +18,7 @@ fn agent(text: &str) -> AgentOptions {
 
 #[track_caller]
 fn refused(text: &str) -> String {
-    Folder::with(&[("gantry.yaml", ""), ("agents/reviewer.md", text)]).refused()
+    Folder::with(&[("gantry.yaml", "{}"), ("agents/reviewer.md", text)]).refused()
 }
 
 #[test]

@@ -45,7 +45,7 @@ fn what_is_said_is_read_for_each_project_by_itself() {
     assert_eq!(git.author.as_ref().map(|author| &*author.email), Some("a@b"));
     assert_eq!(search.embeddings.as_ref().unwrap().model, "m");
     // Nothing of it is another project's.
-    let (other, empty) = (&config.projects["other"], yaml(""));
+    let (other, empty) = (&config.projects["other"], yaml("{}"));
     assert_eq!((&other.code, &other.web), (&empty.main().code, &empty.main().web));
     // What is secret is not shown.
     let shown = format!("{git:?}{web:?}");

@@ -43,7 +43,7 @@ fn api(text: &str) -> ApiOptions {
 /// What a file says, and its warnings.
 #[track_caller]
 fn with_warnings(text: &str) -> (Config, Vec<String>) {
-    let base = Base { folder: "/home/project".into(), data: "/home/project/.gantry".into() };
+    let base = Base { folder: "/home/project".into(), data: "/home/project/.gantry".into(), accepted: None };
     let parsed = parse(text, Format::Yaml, Path::new("gantry.yaml"), &base, &Variables::new(&env()))
         .unwrap_or_else(|error| panic!("{text}\nis refused:\n{error}"));
     (parsed.config, parsed.warnings)

@@ -33,7 +33,7 @@ fn refused(text: &str, expected: Expect) {
 
 /// The servers of a file and its warnings.
 fn with_warnings(format: Format, text: &str) -> (Vec<String>, Vec<String>) {
-    let base = Base { folder: "/home/project".into(), data: "/home/project/.gantry".into() };
+    let base = Base { folder: "/home/project".into(), data: "/home/project/.gantry".into(), accepted: None };
     let parsed = parse(text, format, Path::new(".mcp.json"), &base, &Variables::new(&env()))
         .unwrap_or_else(|error| panic!("{text}\nis refused:\n{error}"));
     let shown = |(id, server): (&ServerId, &McpServer)| {
@@ -62,7 +62,7 @@ fn an_entry_has_the_defaults_of_the_reference() {
     );
     let has_defaults = found.options.prefix && found.options.trace.is_none();
     assert!(has_defaults && found.tools.enabled && found.off().is_none());
-    let defaults = yaml("").main().limits.clone();
+    let defaults = yaml("{}").main().limits.clone();
     assert_eq!((defaults.mcp_init_concurrency.get(), defaults.trace_mcp), (8, false));
 }
 

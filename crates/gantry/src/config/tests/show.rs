@@ -126,7 +126,7 @@ fn a_project_shows_the_limits_that_it_inherits() {
 fn agents_are_shown_from_their_files() {
     check(
         &[
-            ("gantry.yaml", ""),
+            ("gantry.yaml", "{}"),
             ("agents/a.md", "---\nname: a\ntools: [x]\n---\nhi\n"),
             ("agents/b/agent.json", r#"{ "tools": { "use": ["x"] }, "guardrails": { "k": "hunter2" } }"#),
         ],

@@ -154,13 +154,13 @@ fn pol_6_an_agent_as_editors_keep_it_works_unchanged() {
 fn pol_6_an_agent_in_a_file_comes_and_goes_with_the_file_while_gantry_runs() {
     let site = Site::at(TestDir::new());
     site.home.write("agents/late.md", "---\ntools: read_file\n---\n");
-    assert_eq!(site.admin_post("/api/v1/config/reload").status, 200);
+    assert_eq!(site.server.apply_configuration().status, 200);
     assert_eq!(site.tools("late"), ["read_file"]);
     site.home.write("agents/late.md", "---\ntools: [write_file, list_directory]\n---\n");
-    assert_eq!(site.admin_post("/api/v1/config/reload").status, 200);
+    assert_eq!(site.server.apply_configuration().status, 200);
     assert_eq!(site.tools("late"), ["list_directory", "write_file"]);
     std::fs::remove_file(site.home.path().join("agents/late.md")).unwrap();
-    assert_eq!(site.admin_post("/api/v1/config/reload").status, 200);
+    assert_eq!(site.server.apply_configuration().status, 200);
     let gone = site.post("late", "write_file", &json!({ "path": "a", "content": "" }));
     assert_eq!((gone.status, &gone.json()["error"]["code"]), (403, &json!("PERMISSION_DENIED")), "{gone:?}");
     assert!(!site.home.path().join("a").exists());

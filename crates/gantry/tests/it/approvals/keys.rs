@@ -39,6 +39,7 @@ fn apr_7_an_agents_key_decides_nothing_by_any_door() {
     for (path, body) in [
         ("/api/v1/keys", json!({ "name": "me", "role": "admin" })),
         ("/api/v1/config/reload", Value::Null),
+        ("/api/v1/config/apply", json!({ "revision": "x" })),
         ("/api/v1/agents/x/activate", Value::Null),
         ("/api/v1/servers", json!({ "id": "x" })),
     ] {

@@ -31,6 +31,7 @@ fn every_documented_operation_answers_and_the_rest_of_each_path_does_not() {
         "/api/v1/calls/{id}",
         "/api/v1/calls/{id}/cancel",
         "/api/v1/config",
+        "/api/v1/config/apply",
         "/api/v1/config/reload",
         "/api/v1/events",
         "/api/v1/explain",

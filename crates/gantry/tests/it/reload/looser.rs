@@ -40,7 +40,7 @@ fn during(site: &Site, configs: [&Value; 2], act: impl Fn(usize) + Sync) {
 fn change(site: &Site, config: &Value, acted: &AtomicUsize) {
     let before = acted.load(Ordering::Relaxed);
     site.home.write("gantry.yaml", &config.to_string());
-    let answer = site.reload();
+    let answer = site.server.apply_configuration();
     assert_eq!(answer.status, 200, "{answer:?}");
     site.server.eventually("all have called since", || acted.load(Ordering::Relaxed) > before + CALLERS);
 }

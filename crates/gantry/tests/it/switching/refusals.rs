@@ -153,6 +153,9 @@ fn pol_8_a_switch_loads_what_is_on_the_disk_at_that_moment() {
     let mut config = two(&faulty(&[]), &faulty(&[]));
     config["mcpServers"]["sn"] = faulty(&["--tool", "new"]);
     stage.home.write("gantry.yaml", &config.to_string());
+    // A new file waits until an administrator applies it.
+    let applied = stage.server.apply_configuration();
+    assert_eq!(applied.status, 200, "{applied:?}");
     assert_eq!(stage.activate("newer")["tools"], 1);
     assert!(stage.running("--tool new").contains(&stage.pid("sn__pid")));
 }
@@ -165,8 +168,10 @@ fn pol_8_the_active_agent_cannot_vanish_from_the_configuration_unnoticed() {
     stage.home.write("gantry.yaml", &without.to_string());
     stage.says("agent a is active and would be gone");
     assert_eq!(stage.tools(), of("sa"), "it goes on as it was");
-    // Turning to another one is all it takes.
-    assert!(stage.activate("b").get("refused").is_none());
+    // Once another one is active, what remains is that an agent is removed, which an administrator applies.
+    let held = stage.activate("b")["refused"].as_str().expect("a reason").to_owned();
+    assert!(held.contains("agent a is removed") && held.contains("gantry config apply"), "{held}");
+    assert_eq!(stage.server.apply_configuration().status, 200);
     let agents = stage.server.get("/api/v1/agents").json();
     assert_eq!(crate::passthrough::names(&agents["items"]), ["b"], "and the rest holds");
     assert_eq!(stage.switch("a").status, 404);

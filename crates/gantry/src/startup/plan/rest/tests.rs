@@ -20,7 +20,7 @@ fn main(loaded: &Loaded) -> &Project {
 #[track_caller]
 fn options(text: &str) -> Options {
     let loaded = load(text).unwrap_or_else(|error| panic!("{error}"));
-    super::super::options("default", main(&loaded)).unwrap_or_else(|error| panic!("{error:#}"))
+    super::super::options("default", main(&loaded), &loaded.data).unwrap_or_else(|error| panic!("{error:#}"))
 }
 
 #[track_caller]

@@ -165,6 +165,7 @@ fn apr_7_an_administrator_of_one_project_administers_no_other() {
         post(&admin, "/api/v1/servers/x/restart?project=shop", &json!({})),
         delete(&admin, "/api/v1/servers/x?project=shop"),
         post(&admin, "/api/v1/config/reload", &json!({})),
+        post(&admin, "/api/v1/config/apply", &json!({ "revision": "x" })),
     ] {
         assert_eq!(code(&answer), (403, "PERMISSION_DENIED".into()), "{answer:?}");
     }
