@@ -1,7 +1,7 @@
 //! What no tool and no job touches in a workspace, and how it is found: one rule for both.
 //!
-//! Protected are files and folders that exist, each folder with all below it. A name that does not exist is not: whatever
-//! is made there, Gantry does not load it.
+//! Protected are files and folders that exist, each folder with all below it. A name that does not exist is not: a
+//! file that is made there is not loaded by itself.
 //!
 //! A path is followed name by name, as the kernel would. Not only what is at its end counts: a process that can replace a
 //! folder or a link on the way chooses what is found at the end.
@@ -62,7 +62,7 @@ pub enum EntryKind {
     End { is_dir: bool },
 }
 
-/// Follows an absolute path. A folder with the identity of `alias` counts as that path, under whatever name it is reached.
+/// Follows an absolute path. A folder with the identity of `alias` counts as that path, under each name by which it is reached.
 ///
 /// # Errors
 /// The path at which the way is not known, and why.

@@ -170,8 +170,16 @@ fn without_servers_the_lists_say_so() {
 #[test]
 fn an_agent_cannot_change_what_is_pinned() {
     let home = TestDir::new();
-    let written = home.call("write_file", &json!({ "path": "gantry.lock", "content": "{}" }));
-    assert_eq!(written["ok"], false, "{written}");
+    home.write("gantry.lock", "{}");
+    for (tool, arguments) in [
+        ("write_file", json!({ "path": "gantry.lock", "content": "x" })),
+        ("move_file", json!({ "from": "gantry.lock", "to": "x" })),
+        ("delete_file", json!({ "path": "gantry.lock" })),
+    ] {
+        let reply = home.call_yes(tool, &arguments);
+        assert_eq!(reply["error"]["code"], "PERMISSION_DENIED", "{tool}: {reply}");
+    }
+    assert_eq!(home.read("gantry.lock"), "{}");
 }
 
 #[test]

@@ -29,7 +29,10 @@ on_hidden() {
     shift
     given=$#
     while IFS= read -r path; do
-        case $path in "$top"/*) set -- "$@" ":(top,${magic}literal)${path#"$top"/}" ;; esac
+        case $path in "$top"/*) ;; *) continue ;; esac
+        # What git ignores it leaves out anyway, and complains of where it is named.
+        [ -n "$magic" ] && git check-ignore --quiet -- "$path" ||
+            set -- "$@" ":(top,${magic}literal)${path#"$top"/}"
     done <<END
 $GANTRY_HIDDEN
 END

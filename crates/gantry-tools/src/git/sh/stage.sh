@@ -62,8 +62,8 @@ stage() {
         fail $DENIED 'the merge changes files that are hidden from tools; let a person commit it'
     on_hidden '' git rm -r -f --cached --quiet --ignore-unmatch -- || exit
     case $mode in
-        all) (cd "./$(git rev-parse --show-cdup)" && git add --all) || exit ;;
-        files) git add --all -- "$@" || exit ;;
+        all) (cd "./$(git rev-parse --show-cdup)" && on_hidden exclude, git add --all --) || exit ;;
+        files) on_hidden exclude, git add --all -- "$@" || exit ;;
     esac
     on_hidden '' git reset --quiet -- || exit
     [ -z "$(git ls-files --unmerged)" ] ||

@@ -353,7 +353,7 @@ fn blt_2_what_gantry_reads_secrets_from_is_hidden_from_every_tool_and_job() {
             true
         );
         // A job may stage the covers; a commit leaves these files as they are.
-        run(&server, "bash", "git add --all; git add -f .env gantry.yaml");
+        run(&server, "bash", "git add readme.txt; git add --all; git add -f .env gantry.yaml");
         let committed = approved(&server, "git_commit", &json!({ "message": "two", "all": true }));
         assert_eq!(
             files(&committed["result"]["files"]),
@@ -361,7 +361,7 @@ fn blt_2_what_gantry_reads_secrets_from_is_hidden_from_every_tool_and_job() {
             "{committed}"
         );
         home.write("readme.txt", "three\n");
-        run(&server, "bash", "git add --all; git add -f .env gantry.yaml");
+        run(&server, "bash", "git add readme.txt; git add --all; git add -f .env gantry.yaml");
         let committed = approved(&server, "git_commit", &json!({ "message": "three" }));
         assert_eq!(files(&committed["result"]["files"]), ["readme.txt"], "{committed}");
         let refused =

@@ -130,7 +130,7 @@ fn pol_8_a_client_that_asks_during_a_switch_to_an_agent_without_servers_is_notif
     }));
     stage.activate("a");
     let list = ("list_directory", &json!({ "path": "." }));
-    let is_right = |answer: &str| answer.contains("gantry.yaml");
+    let is_right = |answer: &str| answer.contains("sa-may-end");
     asked_during_the_switch(&stage, list, is_right, &["list_directory".to_owned()]);
 }
 
