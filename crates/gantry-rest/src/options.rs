@@ -294,8 +294,8 @@ impl ApiOptions {
     /// Equal for equal options, and only for those.
     pub(super) fn digest(&self) -> Digest {
         let Self { id, spec, base_url, server_variables, headers, auth, .. } = self;
-        let Self { include_methods, tag_filter, include, exclude, effects, .. } = self;
-        let selected = format!("{include_methods:?}{tag_filter:?}{include:?}{exclude:?}{effects:?}");
+        let Self { include_methods, tag_filter, include, exclude, effects, files, .. } = self;
+        let selected = format!("{files:?}{include_methods:?}{tag_filter:?}{include:?}{exclude:?}{effects:?}");
         let secrets: Vec<_> = auth.values().map(Credential::secret).collect();
         let sent = format!("{id:?}{spec:?}{base_url:?}{server_variables:?}{headers:?}{auth:?}{secrets:?}");
         Digest::of_parts(&[selected.as_bytes(), sent.as_bytes()])

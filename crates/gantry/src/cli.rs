@@ -167,7 +167,7 @@ pub(crate) enum Command {
         #[command(subcommand)]
         action: PolicyAction,
     },
-    /// Check the configuration, show what applies, apply changes that are held, or print the schema for editors
+    /// Check or show the configuration, apply held changes, or print its schema for editors
     #[command(
         after_help = "Examples:\n  gantry config check\n  gantry config show\n  gantry config apply\n  gantry config schema > gantry.schema.json"
     )]

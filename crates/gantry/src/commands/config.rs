@@ -63,23 +63,21 @@ async fn apply(options: &GlobalOptions, yes: bool) -> anyhow::Result<Outcome> {
     if let Some(data) = data
         && let Some(server) = running_server(&DataDir::open(&data)?, options.json)?
     {
-        return apply_held(&server, yes).await;
+        return apply_held(options, &server, yes).await;
     }
-    accept_files(&source, options.json, yes)
+    accept_files(options, &source, yes)
 }
 
 /// Applies what the running server holds, once it was seen: exactly that, or nothing.
-async fn apply_held(server: &ApiClient, yes: bool) -> anyhow::Result<Outcome> {
+async fn apply_held(options: &GlobalOptions, server: &ApiClient, yes: bool) -> anyhow::Result<Outcome> {
     loop {
         let read: Reloaded = server.act(Method::POST, "/api/v1/config/reload").await?;
         let Some(held) = read.held else {
             term::eprint("No change is held: the configuration on the disk is in use.");
-            print_result(server.json, true, &[]);
-            return Ok(Outcome::Success);
+            return Ok(print_result(options, &[], Outcome::Success));
         };
         if !is_confirmed("This change is held:", &held.reasons, "Apply it?", yes)? {
-            print_result(server.json, false, &held.reasons);
-            return Ok(Outcome::Failure);
+            return Ok(print_result(options, &held.reasons, Outcome::Failure));
         }
         let request = serde_json::to_string(&ApplyRequest { revision: held.revision })?;
         let answer = server.send(Method::POST, "/api/v1/config/apply", request).await?;
@@ -89,34 +87,30 @@ async fn apply_held(server: &ApiClient, yes: bool) -> anyhow::Result<Outcome> {
         }
         answer.into_result::<Reloaded>()?;
         term::eprint("Applied.");
-        print_result(server.json, true, &held.reasons);
-        return Ok(Outcome::Success);
+        return Ok(print_result(options, &held.reasons, Outcome::Success));
     }
 }
 
 /// Accepts the files that may be a tool's, once they were seen.
-fn accept_files(source: &Source, json: bool, yes: bool) -> anyhow::Result<Outcome> {
+fn accept_files(options: &GlobalOptions, source: &Source, yes: bool) -> anyhow::Result<Outcome> {
     let loaded = startup::check(source, &Env::Process)?;
     log_warnings(&loaded);
     let accepted = Accepted::read(&loaded.data).map_err(crate::config::Error::from)?.unwrap_or_default();
     let files = loaded.suspects(&accepted);
     if files.is_empty() {
         term::eprint("There is nothing to accept: every configuration file counts.");
-        print_result(json, true, &files);
-        return Ok(Outcome::Success);
+        return Ok(print_result(options, &files, Outcome::Success));
     }
     let heading = "These configuration files were not there when Gantry last ran here:";
     if !is_confirmed(heading, &files, "Did you read them, and should Gantry use them?", yes)? {
-        print_result(json, false, &files);
-        return Ok(Outcome::Failure);
+        return Ok(print_result(options, &files, Outcome::Failure));
     }
     if startup::check(source, &Env::Process)? != loaded {
         anyhow::bail!("the files have changed since, so nothing was accepted; look again");
     }
     Accepted::add(&loaded)?;
     term::eprint("Accepted. Gantry uses them from the next start on.");
-    print_result(json, true, &files);
-    Ok(Outcome::Success)
+    Ok(print_result(options, &files, Outcome::Success))
 }
 
 fn is_confirmed(heading: &str, lines: &[String], question: &str, yes: bool) -> anyhow::Result<bool> {
@@ -125,11 +119,13 @@ fn is_confirmed(heading: &str, lines: &[String], question: &str, yes: bool) -> a
     Ok(yes || term::confirm(question, "read the lines above and repeat it with --yes")?)
 }
 
-fn print_result(json: bool, applied: bool, held: &[String]) {
-    if !applied {
+/// Prints what was applied or accepted, or was not.
+fn print_result(options: &GlobalOptions, held: &[String], outcome: Outcome) -> Outcome {
+    if outcome != Outcome::Success {
         term::eprint("Nothing was applied.");
     }
-    if json {
-        term::print_json(&json!({ "applied": applied, "held": held }));
+    if options.json {
+        term::print_json(&json!({ "applied": outcome == Outcome::Success, "held": held }));
     }
+    outcome
 }

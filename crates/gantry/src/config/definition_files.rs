@@ -78,10 +78,8 @@ pub(super) fn read_all(
             let defined = define(&file, &project.places.name, resolver, variables, &mut findings);
             if resolver.base.leaves_out(&file.path) {
                 // A file that defines nothing anyway needs no person.
-                if defined.is_some() || findings.has_problems() {
-                    let problem = Problem::in_file(&file.shown, objection("left out"));
-                    resolver.findings.warnings.push(problem);
-                }
+                let new = defined.map(|_| Problem::in_file(&file.shown, objection("left out")));
+                resolver.findings.warnings.extend(findings.problems.left_out().or(new));
                 continue;
             }
             if let (true, Some((name, defined, document))) = (resolver.accept(findings), defined) {

@@ -38,10 +38,6 @@ pub(in crate::config) struct Findings {
 }
 
 impl Findings {
-    pub(in crate::config) fn has_problems(&self) -> bool {
-        self.problems.count() > 0
-    }
-
     pub(in crate::config) fn extend(&mut self, other: Self) {
         self.problems.extend(other.problems);
         self.warnings.extend(other.warnings);

@@ -1,6 +1,7 @@
 //! A stamp changes when anything that configures Gantry does.
 
 use std::fs;
+use std::time::{Duration, SystemTime};
 
 use super::Folder;
 
@@ -47,4 +48,24 @@ fn a_change_of_any_file_changes_the_stamp() {
     folder.write("new", "something longer than before");
     fs::rename(folder.path("new"), folder.path("agents/a.md")).unwrap();
     changed("a file is replaced");
+}
+
+#[test]
+fn files_are_settled_once_they_are_as_before_and_not_fresh() {
+    let folder = Folder::with(&[("gantry.yaml", "{}")]);
+    let loaded = folder.load();
+    let (before, hour) = (loaded.snapshot(), Duration::from_secs(3600));
+    assert!(before.is_settled(&before, Duration::ZERO, |_| true));
+    assert!(!before.is_settled(&before, hour, |_| true), "it was written just now");
+    folder.write("gantry.yaml", "workspace: .");
+    let now = loaded.snapshot();
+    assert!(!now.is_settled(&before, Duration::ZERO, |_| true), "it has changed");
+    assert!(now.is_settled(&before, hour, |file| file.ends_with("agents")), "what does not count has not");
+    let file = fs::File::options().append(true).open(folder.path("gantry.yaml")).unwrap();
+    file.set_modified(SystemTime::now() + hour).unwrap();
+    let ahead = loaded.snapshot();
+    assert!(
+        ahead.is_settled(&ahead, hour, |file| file.ends_with("gantry.yaml")),
+        "a clock that is ahead says nothing"
+    );
 }

@@ -132,6 +132,7 @@ fn yes_is_recorded_as_the_approval_of_the_person() {
     assert_eq!(decisions[1].0, "PENDING_APPROVAL");
     // A rule that denies is not a question, so it cannot be approved.
     let home = home.config("policies: [{ name: never, tools: [\"*\"], decide: deny, reason: No. }]\n");
+    home.accept_files();
     let denied = run(&home, &yes);
     assert_eq!((denied.code, &denied.json()["error"]["code"]), (1, &json!("PERMISSION_DENIED")));
 }

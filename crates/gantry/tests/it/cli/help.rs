@@ -50,7 +50,7 @@ fn the_help_of_the_program_reads_well() {
           runs       List runs, show one with its operations, or cancel it
           keys       List, create and revoke API keys of agents, approvers and administrators
           policy     Test the policies against their examples, against one call, or against recorded calls
-          config     Check the configuration, show what applies, or print its schema for editors
+          config     Check or show the configuration, apply held changes, or print its schema for editors
           openapi    Inspect an OpenAPI document: its tools, and which operations are skipped and why
           doctor     Check the whole setup, or explain one MCP server or tool
           help       Print this message or the help of the given subcommand(s)
