@@ -75,25 +75,28 @@ impl Launcher {
 }
 
 /// What the servers of all projects are started from in workspaces. A server that would be started from what a tool may have
-/// made is refused.
-pub(super) fn resolve_all(config: &mut Config, base: &Base, env: &Env) -> Vec<PathBuf> {
+/// made is refused. First what decides what runs, then the other files that they are given, which a server may make itself.
+pub(super) fn resolve_all(config: &mut Config, base: &Base, env: &Env) -> [Vec<PathBuf>; 2] {
     let launcher = Launcher::new(config, base, env);
-    let mut found = Vec::new();
+    let (mut code, mut data) = (Vec::new(), Vec::new());
     for (name, project) in &mut config.projects {
         for (id, server) in &mut project.mcp_servers {
             launcher.server(name, id, server);
-            let suspect = server.launch.read_only().find(|path| base.leaves_out(path));
+            let suspect = server.launch.code.iter().find(|path| base.leaves_out(path));
             if let Some(path) = suspect {
                 let refusal =
                     Some(format!("it is started from {}: {}", path.display(), objection("not started")));
                 server.launch = Launch { refusal, ..Launch::default() };
             }
-            found.extend(server.launch.read_only().cloned());
+            code.extend(server.launch.code.iter().cloned());
+            data.extend(server.launch.data.iter().cloned());
         }
     }
-    found.sort();
-    found.dedup();
-    found
+    [code, data].map(|mut list| {
+        list.sort();
+        list.dedup();
+        list
+    })
 }
 
 /// A name that is one folder, and another one for each id.

@@ -40,6 +40,8 @@ pub struct Loaded {
     pub definition_roots: Vec<PathBuf>,
     /// The files that were read to make this.
     pub sources: Sources,
+    /// Other files in workspaces that MCP servers are given. A server may make them itself.
+    pub launch_data: Vec<PathBuf>,
     /// What the user should know although it stops nothing.
     pub warnings: Vec<String>,
     /// The files themselves, to say where a key stands.
@@ -54,7 +56,7 @@ pub struct Sources {
     pub secret: Vec<PathBuf>,
     /// The definitions of agents, and OpenAPI documents.
     pub open: Vec<PathBuf>,
-    /// Files and folders in workspaces that MCP servers are started from or given, whether or not their project is used.
+    /// Files and folders in workspaces that decide what MCP servers run, whether or not their project is used.
     pub launch: Vec<PathBuf>,
 }
 
@@ -83,7 +85,7 @@ impl Loaded {
         hidden.extend(ledgers.filter(|file| !file.starts_with(&self.data)));
         hidden.extend(self.sources.secret.iter().cloned());
         let mut read_only = self.sources.open.clone();
-        read_only.extend(self.sources.launch.iter().cloned());
+        read_only.extend(self.sources.launch.iter().chain(&self.launch_data).cloned());
         for list in [&mut hidden, &mut read_only] {
             list.sort();
             list.dedup();
@@ -189,10 +191,21 @@ fn read(
     for list in [&mut sources.secret, &mut sources.open] {
         list.retain(|file| !left_out.contains(file));
     }
-    sources.launch = launch::resolve_all(&mut config, &base, env);
+    let launch_data;
+    [sources.launch, launch_data] = launch::resolve_all(&mut config, &base, env);
     let Base { folder, data, .. } = base;
-    let loaded =
-        Loaded { config, file, folder, data, config_files, definition_roots, sources, warnings, documents };
+    let loaded = Loaded {
+        config,
+        file,
+        folder,
+        data,
+        config_files,
+        definition_roots,
+        sources,
+        launch_data,
+        warnings,
+        documents,
+    };
     Ok((loaded, problems))
 }
 
