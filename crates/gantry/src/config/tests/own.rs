@@ -8,9 +8,10 @@ use gantry_tools::options::SearchApi;
 
 #[test]
 fn what_is_not_said_is_at_its_default_and_nothing_is_open() {
-    for text in
-        ["", "code: { memoryMb: 0, cpuSeconds: 0, processes: 0, diskMb: 0 }\nweb: {}\ngit: {}\nsearch: {}\n"]
-    {
+    for text in [
+        "{}",
+        "code: { memoryMb: 0, cpuSeconds: 0, processes: 0, diskMb: 0 }\nweb: {}\ngit: {}\nsearch: {}\n",
+    ] {
         let config = yaml(text);
         let Project { code, web, git, search, .. } = config.main();
         let builds = &code.builds;

@@ -119,9 +119,9 @@ fn pol_2_what_takes_protection_away_waits_and_says_so_everywhere() {
         let reasons = site.held("gantry.yaml", &text);
         assert!(reasons.len() == 1 && reasons[0].contains(word), "{reasons:?}");
         holds(&site, word);
-        let told = site.events("configuration_held", from);
-        let told = told[0]["reason"].as_str().expect("a reason");
-        assert!(told.contains(word) && told.contains("gantry config apply"), "{told}");
+        let reported = site.events("configuration_held", from);
+        let reported = reported[0]["reason"].as_str().expect("a reason");
+        assert!(reported.contains(word) && reported.contains("gantry config apply"), "{reported}");
         site.server.says("[WRN] configuration_held reason=");
         let doctor = site.home.run(["doctor"]);
         assert!(doctor.stdout.contains(word) && doctor.stdout.contains("gantry config apply"), "{doctor:?}");
