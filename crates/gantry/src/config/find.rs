@@ -87,8 +87,7 @@ impl Found {
 
 /// Whether something of this name is there. A folder (which some container tools put where a mounted file is missing)
 /// or a dangling link counts, so that it is reported: to run on defaults instead would drop every rule of the file.
-/// A socket does not count: no configuration can be written into one, and the sandbox puts one where a file is missing
-/// so that no job makes it.
+/// A socket does not count: no configuration can be written into one, and earlier versions of Gantry left some.
 fn exists(path: &Path) -> bool {
     match path.symlink_metadata() {
         Ok(metadata) => !metadata.file_type().is_socket(),
