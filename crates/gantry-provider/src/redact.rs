@@ -385,25 +385,38 @@ impl<'a> Layer<'a> {
     }
 }
 
-/// Those that are common, by their letter.
-const PLAIN_ESCAPES: [(u8, u8); 4] = [(b'n', b'\n'), (b'"', b'"'), (b'\\', b'\\'), (b't', b'\t')];
+/// Escapes of one letter in JSON.
+const LETTERS: [(u8, u8); 8] = [
+    (b'n', b'\n'),
+    (b'"', b'"'),
+    (b'\\', b'\\'),
+    (b't', b'\t'),
+    (b'/', b'/'),
+    (b'r', b'\r'),
+    (b'b', 8),
+    (b'f', 12),
+];
 
 /// An escape of a JSON string: `\ud83d\ude00`, `\u00e9` or `\n`.
 fn escape(rest: &[u8], out: &mut Vec<u8>) -> Option<usize> {
-    if rest.first() != Some(&b'\\') {
-        return None;
-    }
-    if let Some((_, plain)) = PLAIN_ESCAPES.iter().find(|(letter, _)| rest.get(1) == Some(letter)) {
+    let [b'\\', letter, ..] = rest else { return None };
+    if let Some((_, plain)) = LETTERS.iter().find(|(known, _)| known == letter) {
         out.push(*plain);
         return Some(2);
     }
-    let lengths = if rest.get(1) == Some(&b'u') { &[12, 6][..] } else { &[2] };
-    lengths.iter().copied().find(|length| {
-        let part = rest.get(..*length).and_then(|part| std::str::from_utf8(part).ok());
-        let decoded = part.and_then(|part| serde_json::from_str::<String>(&format!("\"{part}\"")).ok());
-        let decoded = decoded.filter(|decoded| decoded.chars().count() == 1);
-        decoded.map(|decoded| out.extend_from_slice(decoded.as_bytes())).is_some()
-    })
+    let unit = |at: usize| {
+        let mut digits = rest.get(at..at + 6)?.strip_prefix(b"\\u")?.iter();
+        digits.try_fold(0, |sum, digit| Some(sum * 16 + char::from(*digit).to_digit(16)?))
+    };
+    let high = unit(0)?;
+    let (decoded, length) = match (high, unit(6)) {
+        (0xd800..0xdc00, Some(low @ 0xdc00..0xe000)) => {
+            (0x1_0000 + ((high - 0xd800) << 10) + (low - 0xdc00), 12)
+        }
+        _ => (high, 6),
+    };
+    out.extend_from_slice(char::from_u32(decoded)?.encode_utf8(&mut [0; 4]).as_bytes());
+    Some(length)
 }
 
 /// A byte of an address.

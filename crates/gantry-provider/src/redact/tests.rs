@@ -96,3 +96,88 @@ fn a_key_that_stands_where_a_user_does_is_masked() {
     assert!(!in_address("https://a@h.test/").is_empty());
     assert!(in_address("https://h.test/").is_empty());
 }
+
+/// A redactor with a secret variable and one that is none.
+fn server() -> Redactor {
+    let mut redactor = Redactor::default();
+    redactor.add_variable("API_TOKEN", "hunter2-\"x\"");
+    redactor.add_variable("DB_URL", "postgres://ada:correct-horse@h/db");
+    redactor.add_variable("MEMORY_FILE_PATH", "/data/mem.json");
+    redactor.add_variable("DB_PASSWORD", "12345678");
+    redactor.add_variable("SECRET_FLAG", "true");
+    redactor
+}
+
+#[test]
+fn results_keep_what_is_no_secret_and_errors_do_not() {
+    let redactor = server();
+    let text =
+        r#"{"a":"hunter2-\"x\"","b":"/data/mem.json","c":1.10,"n":12345678,"correct-horse":true,"t":"true"}"#;
+    let result = redactor.masked_result(text).unwrap();
+    assert_eq!(
+        result,
+        r#"{"a":"[redacted]","b":"/data/mem.json","c":1.10,"n":"[redacted]","[redacted]":true,"t":"true"}"#
+    );
+    let error = redactor.masked_error(text).unwrap();
+    assert_eq!(
+        error,
+        r#"{"a":"[redacted]","b":"[redacted]","c":1.10,"n":"[redacted]","[redacted]":true,"t":"[redacted]"}"#
+    );
+    assert_eq!(redactor.masked_result(r#"{"b":"/data/mem.json","t":"hunter"}"#), None);
+    assert_eq!(redactor.masked_result("not JSON: hunter2-\"x\"").unwrap(), "not JSON: [redacted]");
+}
+
+#[test]
+fn json_stays_json_however_a_secret_is_spelled_in_it() {
+    let secret = r"\d+\\x-secret";
+    let mut redactor = Redactor::default();
+    redactor.add(secret);
+    let once = serde_json::json!({ "v": secret }).to_string();
+    let twice = serde_json::json!({ "v": [once, 1], "w": format!("<{secret}>") }).to_string();
+    let unicode: String = secret.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect();
+    for text in [once, twice, format!(r#"[{{"v":"{unicode}"}}]"#)] {
+        let Some(masked) = redactor.masked_result(&text) else { panic!("nothing is found in {text}") };
+        assert!(is_json(&masked) || !is_json(&text), "{masked}");
+        assert!(!masked.contains("secret") && masked.contains(MASK), "{masked}");
+    }
+}
+
+#[test]
+fn a_message_is_masked_by_what_it_is() {
+    let redactor = server();
+    let check = |message: &str, masked: Option<&str>| {
+        assert_eq!(redactor.masked_message(message).as_deref(), masked, "{message}");
+    };
+    check(r#"{"id":1,"result":{"content":["/data/mem.json"]}}"#, None);
+    check(
+        r#"{"id":12345678,"result":{"isError":true,"content":["/data/mem.json"]}}"#,
+        Some(r#"{"id":12345678,"result":{"isError":true,"content":["[redacted]"]}}"#),
+    );
+    check(
+        r#"{"id":1,"error":{"message":"/data/mem.json"}}"#,
+        Some(r#"{"id":1,"error":{"message":"[redacted]"}}"#),
+    );
+    check(
+        r#"[{"id":1,"error":{"message":"/data/mem.json"}},{"id":2,"result":{"v":"/data/mem.json"}}]"#,
+        Some(r#"[{"id":1,"error":{"message":"[redacted]"}},{"id":2,"result":{"v":"/data/mem.json"}}]"#),
+    );
+    check("started with /data/mem.json", Some("started with [redacted]"));
+}
+
+#[test]
+fn only_some_variables_are_secrets_by_their_name() {
+    for (name, expected) in [
+        ("API_KEY", true),
+        ("GITHUB_TOKEN", true),
+        ("DB_PASS", true),
+        ("OPENAI_APIKEY", true),
+        ("TOKEN_FILE", false),
+        ("SSH_AUTH_SOCK", false),
+        ("GIT_AUTHOR_EMAIL", false),
+        ("KEYBOARD", false),
+        ("CODE_HOME", false),
+        ("MAX_TOKENS", false),
+    ] {
+        assert_eq!(names_a_secret_variable(name), expected, "{name}");
+    }
+}

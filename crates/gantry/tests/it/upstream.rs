@@ -6,6 +6,7 @@ mod busy;
 mod calls;
 mod cancel;
 mod changes;
+mod echoed;
 mod eras;
 mod expansion;
 mod floods;
