@@ -134,8 +134,8 @@ impl Redactor {
 
     /// Adds a variable of a program: a secret if its name says so, as does what is secret in an address.
     pub fn add_variable(&mut self, name: &str, value: &str) {
-        // `Bearer x` is a secret as a whole and in its last word.
-        for text in [value, value.rsplit(' ').next().unwrap_or_default()] {
+        // `Bearer x` is a secret as a whole and in its last word. Of a key in PEM, each line can be shown by itself.
+        for text in [value, value.rsplit(' ').next().unwrap_or_default()].into_iter().chain(value.lines()) {
             self.add_perhaps(text);
             if names_a_secret_variable(name) {
                 self.add(text);

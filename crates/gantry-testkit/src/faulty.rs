@@ -19,7 +19,7 @@ mod wire;
 pub use options::{Era, Kind, Options};
 pub use process::{Faulty, entry};
 pub use tools::special::POISON;
-pub use tools::{COLLIDING, LONG_NAME, RESERVED};
+pub use tools::{APART, COLLIDING, LONG_NAME, RESERVED};
 
 use anyhow::{Context as _, Result};
 use server::Server;

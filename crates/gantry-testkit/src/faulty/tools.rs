@@ -81,6 +81,17 @@ impl Arguments {
     }
 }
 
+/// What stands between characters that are to be told apart.
+pub const APART: &str = "·";
+
+/// A text that Gantry would mask, with something between its characters if the call has `apart` as its text.
+fn spelled(said: String, arguments: &Arguments) -> String {
+    if arguments.text != "apart" {
+        return said;
+    }
+    said.chars().flat_map(|c| [c.to_string(), APART.to_owned()]).collect()
+}
+
 macro_rules! tools {
     ($($name:literal $effect:ident $description:literal $arguments:literal => $run:expr;)*) => {
         &[$(Tool { name: $name, effect: Effect::$effect, description: $description, arguments: $arguments, run: $run }),*]
@@ -102,7 +113,7 @@ const TOOLS: &[Tool<'_>] = tools! {
         now(text("wiped"))
     };
     "params" Reads "Answers the parameters of this request byte for byte" "any:" => |r, _| now(text(&r.raw_params));
-    "headers" Reads "Answers the HTTP headers that came with this call" "" => |r, _| now(text(&r.connection.headers.to_string()));
+    "headers" Reads "Answers the HTTP headers that came with this call" "" => |r, a| now(text(&spelled(r.connection.headers.to_string(), a)));
     "pid" Reads "Answers the id of this process" "" => |_, _| now(text(&std::process::id().to_string()));
     "env" Reads "Answers the environment of this process" "" => |_, _| now(text(&environment()));
     "session" Reads "Answers how many sessions, connections, calls and chattered messages there were" "" => |r, _| now(text(&counters(r)));

@@ -23,7 +23,7 @@ mod starts;
 mod tls;
 mod trace;
 
-use gantry_testkit::faulty::Faulty;
+use gantry_testkit::faulty::{APART, Faulty};
 use gantry_testkit::server::{Answer, send};
 use gantry_testkit::{Server, TestDir, with};
 use http::Method;
@@ -101,6 +101,12 @@ impl Rig {
         let reply = self.call(tool, arguments);
         assert_eq!(reply["ok"], true, "{tool}: {reply}");
         reply["result"].as_str().unwrap_or_else(|| panic!("no text: {reply}")).to_owned()
+    }
+
+    /// The headers that a server gets. It says them such that Gantry does not know them again, and so masks nothing.
+    #[track_caller]
+    fn headers(&self, id: &str) -> String {
+        self.result(&format!("{id}__headers"), &json!({ "text": "apart" })).replace(APART, "")
     }
 
     /// The error of a call that has to fail with this code.

@@ -145,8 +145,10 @@ fn rst_2_a_token_that_is_no_longer_good_is_renewed() {
     rig.echo.revoke();
     assert_eq!(
         rig.result("rest__api_guarded", &json!({}))["headers"]["authorization"],
-        json!(["Bearer s3cret-token-2"])
+        json!(["Bearer [redacted]"]),
+        "what the service repeats is masked"
     );
+    assert_eq!(rig.echo.last()["headers"]["authorization"], json!(["Bearer s3cret-token-2"]));
     assert_eq!(
         (rig.echo.hits("/token"), rig.echo.hits("/guarded/x")),
         (2, 3),

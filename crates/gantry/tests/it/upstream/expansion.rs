@@ -92,8 +92,7 @@ fn ups_7_variables_arrive_in_headers_and_addresses_over_every_transport_that_has
             let what = format!("{id} over {word}, {era}");
             rig.ready(id);
             assert_eq!(rig.result(&format!("{id}__pid"), &json!({})), server.pid().to_string(), "{what}");
-            let found: Value =
-                serde_json::from_str(&rig.result(&format!("{id}__headers"), &json!({}))).expect("headers");
+            let found: Value = serde_json::from_str(&rig.headers(id)).expect("headers");
             for (name, _, arrives) in GIVEN {
                 assert_eq!(found[format!("x-given-{name}")], arrives, "{what}: {found}");
             }
