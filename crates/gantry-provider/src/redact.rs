@@ -1,6 +1,6 @@
 //! Masks the secrets of the configuration wherever Gantry repeats what a service, a server or a program says.
 //!
-//! All of them are masked in errors and messages; results and all else that a server sends are masked where a value is
+//! All of them are masked in errors and messages; results and everything else that a server sends, where a value is
 //! known to be a secret and is long enough not to occur there by chance. A text may spell a secret with the escapes of
 //! JSON, of JSON within JSON, of URLs or of forms. So escapes are decoded before secrets are searched, and the escaped
 //! spelling is what is masked.
@@ -187,9 +187,9 @@ impl Redactor {
             && raw::member(text, "error").is_none_or(|error| error == "null")
             && raw::member(text, "result").and_then(|result| raw::member(result, "isError")) != Some("true");
         let masked = if is_plain { self.masked_result(text) } else { self.masked_error(text) }?;
-        // A number that is an id leads to the request, even if it has the digits of a secret.
+        // A number that is an id leads to the request, also if it has the digits of a secret.
         let id = raw::member(text, "id").filter(|id| id.bytes().all(|byte| byte.is_ascii_digit()));
-        Some(id.map_or(masked.clone(), |id| raw::with(&masked, "id", id)))
+        Some(if let Some(id) = id { raw::with(&masked, "id", id) } else { masked })
     }
 }
 
