@@ -327,13 +327,10 @@ impl<'v> Walk<'v> {
                     found.extend(children(at));
                     self.spend(found.len() - before)?;
                 }
-                Selector::Filter(test) => {
-                    for child in children(at) {
-                        if self.holds(test, child)? {
-                            found.push(child);
-                        }
-                    }
-                }
+                Selector::Filter(test) => children(at).try_for_each(|child| {
+                    found.extend(self.holds(test, child)?.then_some(child));
+                    Ok(())
+                })?,
             }
         }
         if segment.descends {

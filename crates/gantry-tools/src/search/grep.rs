@@ -23,7 +23,7 @@ use std::path::Path;
 use tokio_util::sync::CancellationToken;
 
 /// What a thread keeps of a file at a time, and so the longest line.
-const HEAP_BYTES: usize = 1024 * 1024;
+const HEAP_BYTES: usize = 8 * 1024 * 1024;
 /// The size of a compiled expression, each part of which can take a step at each byte, and of the tables it makes.
 const REGEX_BYTES: usize = 256 * 1024;
 const TABLE_BYTES: usize = 8 * 1024 * 1024;

@@ -26,8 +26,9 @@ fn srv_2_a_page_of_another_port_does_nothing_and_gantrys_own_page_works() {
         while let Ok((mut stream, _)) = listener.accept().await {
             // The browser also opens connections that it does not use.
             tokio::spawn(async move {
-                stream.read(&mut [0; 4096]).await.ok();
-                stream.write_all(PAGE).await.ok();
+                if stream.read(&mut [0; 4096]).await.is_ok_and(|bytes| bytes > 0) {
+                    stream.write_all(PAGE).await.ok();
+                }
             });
         }
     });
