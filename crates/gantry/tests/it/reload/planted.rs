@@ -121,6 +121,25 @@ fn pol_2_definitions_that_a_tool_made_are_left_out_of_the_next_start_until_a_per
 }
 
 #[test]
+fn pol_2_a_server_is_not_started_from_what_a_tool_made_until_a_person_accepts_it() {
+    let entry = json!({ "command": "sh", "args": ["mcp/server.sh"], "startupTimeoutMs": 2000 });
+    let home = TestDir::new().config(&json!({ "mcpServers": { "s": entry } }).to_string());
+    plant(&home, "mcp/server.sh", "touch \"$0.ran\"; exec cat\n");
+    let ran = || home.path().join("mcp/server.sh.ran").exists();
+    for start in [&["tools"][..], &["call", "list_directory", r#"{"path":"."}"#]] {
+        let started = home.run(start);
+        assert!(started.code == 0 && !ran(), "{started:?}");
+    }
+    let doctor = home.run(["doctor"]);
+    assert!(doctor.stdout.contains(ASKS) && doctor.stdout.contains("mcp"), "{doctor:?}");
+    assert!(!ran());
+    let accepted = home.run(["config", "apply", "--yes", "--json"]);
+    assert_eq!(accepted.json()["applied"], true, "{accepted:?}");
+    home.run(["tools"]);
+    assert!(ran(), "a person accepted it");
+}
+
+#[test]
 fn pol_2_commands_without_a_server_leave_out_what_a_tool_made_and_accept_it() {
     let home = TestDir::new().config("workspace: .\n");
     plant(&home, "agents/x.md", "---\ntools: [read_file]\n---\n");
