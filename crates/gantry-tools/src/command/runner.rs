@@ -161,17 +161,21 @@ impl CommandRunner {
         }
     }
 
-    /// The files and folders of the workspace that are hidden, relative to it. A link counts with what it leads to.
+    /// What jobs do not see in the workspace as it is, relative to it: what is hidden, and each link that leads to it or to
+    /// what is read-only.
     pub(crate) fn hidden(&self) -> Result<Vec<PathBuf>, String> {
         let root = self.workspace.canonicalize().map_err(|error| error.to_string())?;
+        let ProtectedPaths { hidden, read_only } = &self.protected;
         let mut found = Vec::new();
-        for path in &self.protected.hidden {
+        for (n, path) in hidden.iter().chain(read_only).enumerate() {
             let way = follow(path, None).map_err(|(at, error)| format!("{}: {error}", at.display()))?;
             let entries = way.entries.into_iter().filter(|_| way.missing.is_none());
-            let ends = entries.filter(|entry| {
-                matches!(entry.kind, EntryKind::End { .. } | EntryKind::Link { is_last: true })
+            let covered = entries.filter(|entry| match entry.kind {
+                EntryKind::Folder => false,
+                EntryKind::Link => true,
+                EntryKind::End { .. } => n < hidden.len(),
             });
-            found.extend(ends.filter_map(|end| Some(end.path.strip_prefix(&root).ok()?.to_owned())));
+            found.extend(covered.filter_map(|entry| Some(entry.path.strip_prefix(&root).ok()?.to_owned())));
         }
         Ok(found)
     }

@@ -12,8 +12,8 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, StatVfsMountFlags, StatxAttributes, StatxFlags, fstat, fstatvfs,
-    stat, statx,
+    AtFlags, CWD, Dir, FileType, Mode, OFlags, StatVfsMountFlags, StatxAttributes, StatxFlags, fstat,
+    fstatvfs, stat, statx,
 };
 use rustix::io::Errno;
 use rustix::mount::{MountAttrFlags, MoveMountFlags, OpenTreeFlags, move_mount, open_tree};
@@ -22,7 +22,7 @@ use super::HelperJob;
 use crate::jail::WORKSPACE;
 use crate::jail::error::{At as _, JailError, Step};
 use crate::jail::probe::Backend;
-use crate::jail::workspace::{MountMode, ProtectedMount, is_empty, open_beneath};
+use crate::jail::workspace::{MountMode, ProtectedMount, open_beneath};
 use crate::protected::FileId;
 use crate::sys::jail::set_mount_attributes;
 
@@ -99,9 +99,16 @@ impl MountWatch {
             let find = || {
                 let (found, id) = find_one(&workspace, mount)?;
                 opened.map_or(Ok(()), |opened| check_shown(&found, mount, opened))?;
-                Ok(id)
+                Ok::<_, Errno>(id)
             };
-            let id = find().map_err(|error| not_found(mount, error))?;
+            let id = find().at(
+                Step::Protection,
+                format!(
+                    "{} was replaced meanwhile, or its user may not look at it (`chmod u+rx` on the folders above it gives \
+                     the right back); run the job again",
+                    mount.path.display()
+                ),
+            )?;
             mounts.push((mount.path.clone(), id));
         }
         Ok(Self { workspace, mounts, absent: job.spec.absent.clone() })
@@ -121,21 +128,6 @@ impl MountWatch {
         let is_absent = |path| matches!(look(path), Err(Errno::NOENT | Errno::ACCESS));
         self.mounts.iter().all(is_there) && self.absent.iter().all(is_absent)
     }
-}
-
-/// Why a job is not run: a protected mount is not what it should be.
-fn not_found(mount: &ProtectedMount, error: Errno) -> JailError {
-    let path = mount.path.display();
-    let detail = match error {
-        Errno::STALE | Errno::NOENT | Errno::NOTDIR | Errno::LOOP => {
-            format!("{path} was replaced meanwhile; run the job again")
-        }
-        Errno::ACCESS => {
-            format!("{path}, which its user may not look at; use chmod u+rx on the folders above it")
-        }
-        _ => path.to_string(),
-    };
-    JailError::Step { step: Step::Protection, detail, errno: error.raw_os_error() }
 }
 
 /// What is at the path of a protected mount, and the number of its mount.
@@ -159,7 +151,11 @@ fn check_shown(found: &OwnedFd, mount: &ProtectedMount, opened: &OwnedFd) -> rus
         MountMode::Pin | MountMode::ReadOnly => {
             FileId::of(&state) == FileId::of(&fstat(open_below(opened, &mount.path)?)?)
         }
-        MountMode::Hide if mount.is_dir => is_empty(found, Path::new("."))?,
+        // But for `.` and `..`.
+        MountMode::Hide if mount.is_dir => {
+            let folder = open_beneath(found, Path::new("."), OFlags::RDONLY | OFlags::DIRECTORY)?;
+            Dir::new(folder)?.nth(2).is_none()
+        }
         MountMode::Hide => {
             let kind = FileType::from_raw_mode(state.st_mode);
             kind == FileType::CharacterDevice && state.st_rdev == NULL_DEVICE

@@ -295,7 +295,7 @@ fn git_works_and_what_it_runs_can_not_be_changed() {
 }
 
 /// Ways to other settings of a repository, none of which exists.
-const SETTINGS: [&str; 3] = [".git/commondir", ".git/config.worktree", ".git/info/attributes"];
+const SETTINGS: [&str; 2] = [".git/commondir", ".git/config.worktree"];
 
 #[test]
 fn a_job_that_makes_settings_of_a_repository_ends_and_they_are_taken_away() {
