@@ -127,6 +127,15 @@ pub fn follow(path: &Path, alias: Option<(&Path, FileId)>) -> Result<Way, (PathB
     Ok(way)
 }
 
+/// What a protected path leads through and to; nothing if it does not exist, and is not protected.
+///
+/// # Errors
+/// The same as of [`follow`].
+pub fn existing(path: &Path) -> Result<Vec<PathEntry>, (PathBuf, Errno)> {
+    let way = follow(path, None)?;
+    Ok(if way.missing.is_none() { way.entries } else { Vec::new() })
+}
+
 /// Puts the names of a path before those that are ahead.
 fn turn_to(path: &Path, at: &mut PathBuf, ahead: &mut VecDeque<OsString>) {
     if path.is_absolute() {

@@ -11,7 +11,7 @@ use crate::failure::{self, Result};
 use cap_std::fs::Dir;
 use gantry_core::CallFailure;
 pub(crate) use gantry_sandbox::protected::FileId;
-use gantry_sandbox::protected::{EntryKind, GIT, GIT_FILES, GIT_FOLDERS, follow, repositories};
+use gantry_sandbox::protected::{EntryKind, GIT, GIT_FILES, GIT_FOLDERS, PathEntry, existing, repositories};
 use rustix::fs::{AtFlags, Mode, Stat, fstat, statat};
 use rustix::io::Errno;
 use std::collections::HashSet;
@@ -31,7 +31,7 @@ pub(crate) struct Guard {
     paths: ProtectedPaths,
 }
 
-/// What is protected at the moment. Found anew for each call, because files come and go.
+/// What is protected during one call.
 #[derive(Debug, Default)]
 pub(crate) struct Protection {
     /// What is neither read nor changed: files, folders and the links to them.
@@ -55,9 +55,6 @@ enum GitPosition {
     Sealed,
 }
 
-/// The end of a path that is a folder.
-const END: EntryKind = EntryKind::End { is_dir: true };
-
 /// An opened directory inside the workspace and outside of everything protected.
 #[derive(Debug)]
 pub(crate) struct OpenDir {
@@ -73,9 +70,12 @@ impl Guard {
     pub(crate) fn new(path: &Path, root: &Dir, paths: ProtectedPaths) -> Result<Self, Error> {
         let unusable = |source| Error::Unusable { path: path.into(), source };
         let real = std::fs::canonicalize(path).map_err(unusable)?;
+        let is_around = |entry: &PathEntry| {
+            entry.kind == (EntryKind::End { is_dir: true }) && real.starts_with(&entry.path)
+        };
         for hidden in &paths.hidden {
-            let way = follow(hidden, None).map_err(|(_, error)| unusable(error.into()))?;
-            if way.entries.iter().any(|entry| entry.kind == END && real.starts_with(&entry.path)) {
+            let entries = existing(hidden).map_err(|(_, error)| unusable(error.into()))?;
+            if entries.iter().any(is_around) {
                 return Err(Error::Protected { path: path.into(), protected: hidden.clone() });
             }
         }
@@ -125,18 +125,17 @@ impl Guard {
         Err(failure::outside(shown))
     }
 
+    /// Finds what is protected at the moment: files come and go.
     fn protection(&self) -> Result<Protection, (PathBuf, Errno)> {
         let mut found = Protection::default();
         let Protection { hidden, read_only, repositories: git, on_way } = &mut found;
         let own = repositories(&self.path);
         for (paths, ends) in [(&self.paths.hidden, hidden), (&self.paths.read_only, read_only), (&own, git)] {
             for path in paths {
-                let way = follow(path, None)?;
-                // What does not exist is not protected.
-                for entry in way.entries.into_iter().filter(|_| way.missing.is_none()) {
-                    let set = if entry.kind == EntryKind::Folder { &mut *on_way } else { &mut *ends };
-                    set.insert(entry.id);
-                }
+                let is_folder = |entry: &PathEntry| entry.kind == EntryKind::Folder;
+                let (folders, others): (Vec<_>, Vec<_>) = existing(path)?.into_iter().partition(is_folder);
+                on_way.extend(folders.iter().map(|entry| entry.id));
+                ends.extend(others.iter().map(|entry| entry.id));
             }
         }
         Ok(found)
@@ -174,7 +173,9 @@ impl OpenDir {
             return Err(protected(shown));
         }
         if is_in(read_only) || self.ancestors.iter().any(|id| read_only.contains(id)) {
-            return Err(configures(shown));
+            return Err(failure::denied(format!(
+                "{shown} configures Gantry, so tools cannot change it; ask a person to edit it"
+            )));
         }
         let is_sealed = match self.git {
             GitPosition::Files => false,
@@ -227,10 +228,6 @@ fn runs_programs(shown: &str) -> CallFailure {
     failure::denied(format!(
         "{shown} can make git run programs, so tools cannot change it; use git itself, or ask a person to"
     ))
-}
-
-fn configures(shown: &str) -> CallFailure {
-    failure::denied(format!("{shown} configures Gantry, so tools cannot change it; ask a person to edit it"))
 }
 
 fn protected(shown: &str) -> CallFailure {

@@ -62,11 +62,16 @@ impl Absent {
 
     /// Takes away what is there by now, and says so.
     pub(super) fn take_away(&self) -> Option<String> {
-        let removed = match self.remove() {
-            // A job can shut the folder, for itself as well.
-            Err(Errno::ACCESS) => self.with_rights(),
-            removed => removed,
-        };
+        let mut removed = self.remove();
+        // A job can shut the folder, for itself as well; it gets back what rights it had.
+        if removed == Err(Errno::ACCESS)
+            && let Ok(stat) = fstat(&self.folder)
+        {
+            let mode = Mode::from_raw_mode(stat.st_mode);
+            fchmod(&self.folder, mode | Mode::RWXU).ok();
+            removed = self.remove();
+            fchmod(&self.folder, mode).ok();
+        }
         let path = self.path.display();
         match removed {
             Err(Errno::NOENT) => None,
@@ -89,14 +94,5 @@ impl Absent {
             Err(Errno::ISDIR) => unlinkat(&self.folder, name, AtFlags::REMOVEDIR),
             removed => removed,
         }
-    }
-
-    /// The same with all rights in the folder, which then gets back what it had.
-    fn with_rights(&self) -> Result<(), Errno> {
-        let mode = Mode::from_raw_mode(fstat(&self.folder)?.st_mode);
-        fchmod(&self.folder, mode | Mode::RWXU)?;
-        let removed = self.remove();
-        fchmod(&self.folder, mode)?;
-        removed
     }
 }

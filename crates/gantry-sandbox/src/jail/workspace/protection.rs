@@ -53,7 +53,7 @@ impl Protection {
     /// Adds what makes git run programs, whether or not it exists.
     fn add_repository(&mut self, workspace: &Opened) -> Result<(), JailError> {
         let at = workspace.path.join(GIT);
-        let mut sealed: Vec<_> = at.is_file().then(|| (at, false)).into_iter().collect();
+        let mut sealed: Vec<_> = at.is_file().then_some((at, false)).into_iter().collect();
         let repositories = repositories(&workspace.path);
         self.has_missing |= repositories.is_empty();
         for repository in repositories {
