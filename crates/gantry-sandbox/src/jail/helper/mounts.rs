@@ -96,12 +96,7 @@ impl MountWatch {
         let opened = job.workspace.as_ref().filter(|_| job.spec.backend == Backend::Bubblewrap);
         let mut mounts = Vec::new();
         for mount in &job.spec.mounts {
-            let find = || {
-                let (found, id) = find_one(&workspace, mount)?;
-                opened.map_or(Ok(()), |opened| check_shown(&found, mount, opened))?;
-                Ok::<_, Errno>(id)
-            };
-            let id = find().at(
+            let id = find_one(&workspace, mount, opened).at(
                 Step::Protection,
                 format!(
                     "{} was replaced meanwhile, or its user may not look at it (`chmod u+rx` on the folders above it gives \
@@ -130,24 +125,29 @@ impl MountWatch {
     }
 }
 
-/// What is at the path of a protected mount, and the number of its mount.
-fn find_one(workspace: &OwnedFd, mount: &ProtectedMount) -> rustix::io::Result<(OwnedFd, u64)> {
+/// The number of the mount at the path of a protected one. `opened` is the workspace as Gantry has opened it, if what the
+/// mount shows is to be compared.
+fn find_one(
+    workspace: &OwnedFd,
+    mount: &ProtectedMount,
+    opened: Option<&OwnedFd>,
+) -> rustix::io::Result<u64> {
     let found = open_below(workspace, &mount.path)?;
     let state = statx(&found, "", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID)?;
     let is_mount = state.stx_attributes.contains(StatxAttributes::MOUNT_ROOT);
     let is_read_only = fstatvfs(&found)?.f_flag.contains(StatVfsMountFlags::RDONLY);
-    if is_mount && (is_read_only || mount.mode == MountMode::Pin) {
-        Ok((found, state.stx_mnt_id))
+    let is_right = opened.map_or(Ok(true), |opened| is_shown_right(&found, mount, opened))?;
+    if is_mount && (is_read_only || mount.mode == MountMode::Pin) && is_right {
+        Ok(state.stx_mnt_id)
     } else {
         Err(Errno::STALE)
     }
 }
 
-/// Refuses a mount that shows something else than the same path of the workspace that Gantry had opened, or for a hidden
-/// path anything at all.
-fn check_shown(found: &OwnedFd, mount: &ProtectedMount, opened: &OwnedFd) -> rustix::io::Result<()> {
+/// Whether a mount shows the same path of the workspace that Gantry had opened, or for a hidden path nothing.
+fn is_shown_right(found: &OwnedFd, mount: &ProtectedMount, opened: &OwnedFd) -> rustix::io::Result<bool> {
     let state = fstat(found)?;
-    let is_right = match mount.mode {
+    Ok(match mount.mode {
         MountMode::Pin | MountMode::ReadOnly => {
             FileId::of(&state) == FileId::of(&fstat(open_below(opened, &mount.path)?)?)
         }
@@ -160,8 +160,7 @@ fn check_shown(found: &OwnedFd, mount: &ProtectedMount, opened: &OwnedFd) -> rus
             let kind = FileType::from_raw_mode(state.st_mode);
             kind == FileType::CharacterDevice && state.st_rdev == NULL_DEVICE
         }
-    };
-    if is_right { Ok(()) } else { Err(Errno::STALE) }
+    })
 }
 
 fn open_workspace() -> rustix::io::Result<OwnedFd> {
