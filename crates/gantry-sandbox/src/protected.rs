@@ -6,12 +6,26 @@
 //! A path is followed name by name, as the kernel would. Not only what is at its end counts: a process that can replace a
 //! folder or a link on the way chooses what is found at the end.
 
-use rustix::fs::{FileType, Stat, lstat, readlink};
+use rustix::fs::{FileType, Mode, OFlags, Stat, lstat, readlink, stat};
 use rustix::io::Errno;
 use std::collections::VecDeque;
-use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt as _;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io::{ErrorKind, Read as _};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Component, Path, PathBuf};
+
+/// Where a repository keeps its own things.
+pub const GIT: &str = ".git";
+/// What in there makes git run programs, or makes it look for those elsewhere. Attributes do not, without a configuration.
+pub const GIT_FOLDERS: [&str; 3] = ["hooks", "modules", "worktrees"];
+pub const GIT_FILES: [&str; 3] = ["config", "config.worktree", COMMON];
+
+/// The file in a repository that names the one it is part of, and the beginning of a `.git` that is a file.
+const COMMON: &str = "commondir";
+const POINTER: &[u8] = b"gitdir:";
+/// Limit: bytes that are read of either.
+const POINTER_LIMIT: u64 = 4096;
 
 /// Limit: links that are followed in one path, as in Linux.
 const LINKS: usize = 40;
@@ -56,8 +70,8 @@ pub struct PathEntry {
 pub enum EntryKind {
     /// A folder on the way.
     Folder,
-    /// A link on the way, or one that is itself at the end of the path or of another such link.
-    Link { is_last: bool },
+    /// A link on the way, or at the end.
+    Link,
     /// The end; or a file on the way or a folder that cannot be entered, beyond which the path cannot be followed.
     End { is_dir: bool },
 }
@@ -91,7 +105,7 @@ pub fn follow(path: &Path, alias: Option<(&Path, FileId)>) -> Result<Way, (PathB
         };
         let kind = FileType::from_raw_mode(stat.st_mode);
         if kind == FileType::Symlink {
-            add(&next, EntryKind::Link { is_last: ahead.is_empty() });
+            add(&next, EntryKind::Link);
             links += 1;
             if links > LINKS {
                 return Ok(way);
@@ -107,7 +121,19 @@ pub fn follow(path: &Path, alias: Option<(&Path, FileId)>) -> Result<Way, (PathB
             return Ok(way);
         }
     }
-    way.end_in(at)
+    let stat = lstat(&at).map_err(|error| (at.clone(), error))?;
+    way.entries.retain(|entry| entry.path != at);
+    way.entries.push(PathEntry { path: at, id: FileId::of(&stat), kind: EntryKind::End { is_dir: true } });
+    Ok(way)
+}
+
+/// What a protected path leads through and to; nothing if it does not exist, and is not protected.
+///
+/// # Errors
+/// The same as of [`follow`].
+pub fn existing(path: &Path) -> Result<Vec<PathEntry>, (PathBuf, Errno)> {
+    let way = follow(path, None)?;
+    Ok(if way.missing.is_none() { way.entries } else { Vec::new() })
 }
 
 /// Puts the names of a path before those that are ahead.
@@ -124,16 +150,41 @@ fn turn_to(path: &Path, at: &mut PathBuf, ahead: &mut VecDeque<OsString>) {
     }
 }
 
-impl Way {
-    fn end_in(mut self, folder: PathBuf) -> Result<Self, (PathBuf, Errno)> {
-        match lstat(&folder) {
-            Ok(stat) => {
-                self.entries.retain(|entry| entry.path != folder);
-                let (id, kind) = (FileId::of(&stat), EntryKind::End { is_dir: true });
-                self.entries.push(PathEntry { path: folder, id, kind });
-                Ok(self)
-            }
-            Err(error) => Err((folder, error)),
+/// The repositories of a workspace: what `.git` is or leads to, and the one that this is part of. A folder is one with any
+/// content, because a job can remove for a while what makes it a repository; so is one that cannot be looked into.
+#[must_use]
+pub fn repositories(workspace: &Path) -> Vec<PathBuf> {
+    let at = workspace.join(GIT);
+    let mut found = match stat(&at) {
+        Err(Errno::NOENT) => Vec::new(),
+        Ok(stat) if FileType::from_raw_mode(stat.st_mode) != FileType::Directory => {
+            pointed_to(workspace, &at)
         }
-    }
+        Ok(_) | Err(_) => vec![at],
+    };
+    found.retain(|path| match fs::read_dir(path) {
+        Ok(mut entries) => entries.next().is_some(),
+        Err(error) => error.kind() != ErrorKind::NotFound,
+    });
+    found
+}
+
+/// The repository that a file called `.git` leads to, and the one that it is part of.
+fn pointed_to(workspace: &Path, at: &Path) -> Vec<PathBuf> {
+    let trimmed = |text: &[u8]| PathBuf::from(OsStr::from_bytes(text.trim_ascii()));
+    let text = pointer(at);
+    let Some(own) = text.as_deref().and_then(|text| text.strip_prefix(POINTER)) else { return Vec::new() };
+    let own = workspace.join(trimmed(own));
+    let common = pointer(&own.join(COMMON)).map(|common| own.join(trimmed(&common)));
+    [own].into_iter().chain(common).collect()
+}
+
+/// The beginning of a file, if it is one.
+fn pointer(path: &Path) -> Option<Vec<u8>> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty()).ok()?);
+    let mut text = Vec::new();
+    file.metadata().ok().filter(fs::Metadata::is_file)?;
+    file.take(POINTER_LIMIT).read_to_end(&mut text).ok()?;
+    Some(text)
 }

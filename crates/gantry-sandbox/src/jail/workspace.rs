@@ -22,7 +22,7 @@ mod protection;
 #[cfg(target_os = "linux")]
 pub use lease::Workspace;
 #[cfg(target_os = "linux")]
-pub(crate) use lease::{MountMode, ProtectedMount, WorkspaceLease, is_empty, open_beneath, unprotected};
+pub(crate) use lease::{MountMode, ProtectedMount, WorkspaceLease, open_beneath, unprotected};
 
 /// An opened workspace; never one, because there are no jails here.
 #[derive(Debug, Clone)]

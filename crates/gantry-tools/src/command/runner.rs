@@ -18,7 +18,7 @@ use gantry_sandbox::jail::{
     Access, BUILDS, ExitReason, JailError, Job, JobOutput, Limits, PROXY, STORE, Sandbox, Store, WORKSPACE,
     Workspace,
 };
-use gantry_sandbox::protected::{EntryKind, follow};
+use gantry_sandbox::protected::{EntryKind, existing};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -161,19 +161,9 @@ impl CommandRunner {
         }
     }
 
-    /// The files and folders of the workspace that are hidden, relative to it. A link counts with what it leads to.
+    /// See [`covered`].
     pub(crate) fn hidden(&self) -> Result<Vec<PathBuf>, String> {
-        let root = self.workspace.canonicalize().map_err(|error| error.to_string())?;
-        let mut found = Vec::new();
-        for path in &self.protected.hidden {
-            let way = follow(path, None).map_err(|(at, error)| format!("{}: {error}", at.display()))?;
-            let entries = way.entries.into_iter().filter(|_| way.missing.is_none());
-            let ends = entries.filter(|entry| {
-                matches!(entry.kind, EntryKind::End { .. } | EntryKind::Link { is_last: true })
-            });
-            found.extend(ends.filter_map(|end| Some(end.path.strip_prefix(&root).ok()?.to_owned())));
-        }
-        Ok(found)
+        covered(&self.workspace, &self.protected)
     }
 
     /// The program that a command means to jobs: its folder as it really is, and its name as it is written. A name is
@@ -403,4 +393,45 @@ fn fault(error: &JailError) -> CallFailure {
     };
     let error = ToolError::new(code, error.to_string());
     if has_run { CallFailure::with_possible_effect(error) } else { CallFailure::without_effect(error) }
+}
+
+/// What jobs do not see in the workspace as it is, relative to it: what is hidden, and each link that leads to it or to what
+/// is read-only.
+fn covered(workspace: &Path, protected: &ProtectedPaths) -> Result<Vec<PathBuf>, String> {
+    let root = workspace.canonicalize().map_err(|error| error.to_string())?;
+    let ProtectedPaths { hidden, read_only } = protected;
+    let mut found = Vec::new();
+    for (n, path) in hidden.iter().chain(read_only).enumerate() {
+        let entries = existing(path).map_err(|(at, error)| format!("{}: {error}", at.display()))?;
+        let covered = entries.iter().filter(|entry| match entry.kind {
+            EntryKind::Folder => false,
+            EntryKind::Link => true,
+            EntryKind::End { .. } => n < hidden.len(),
+        });
+        found.extend(covered.filter_map(|entry| Some(entry.path.strip_prefix(&root).ok()?.to_owned())));
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn links_that_jobs_find_covered_are_left_out_by_git_as_well() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |path: &str| folder.path().join(path);
+        fs::create_dir(at("real")).unwrap();
+        for file in ["real/secret", "real/agent", ".env"] {
+            fs::write(at(file), "").unwrap();
+        }
+        symlink("real", at("way")).unwrap();
+        symlink("real/agent", at("agent")).unwrap();
+        let hidden = vec![at("way/secret"), at(".env"), at("none")];
+        let protected = ProtectedPaths { hidden, read_only: vec![at("agent"), at("real/agent")] };
+        let found = covered(folder.path(), &protected).unwrap();
+        assert_eq!(found, ["way", "real/secret", ".env", "agent"].map(PathBuf::from));
+    }
 }

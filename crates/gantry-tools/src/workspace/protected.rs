@@ -11,7 +11,7 @@ use crate::failure::{self, Result};
 use cap_std::fs::Dir;
 use gantry_core::CallFailure;
 pub(crate) use gantry_sandbox::protected::FileId;
-use gantry_sandbox::protected::{EntryKind, follow};
+use gantry_sandbox::protected::{EntryKind, GIT, GIT_FILES, GIT_FOLDERS, PathEntry, existing, repositories};
 use rustix::fs::{AtFlags, Mode, Stat, fstat, statat};
 use rustix::io::Errno;
 use std::collections::HashSet;
@@ -21,51 +21,39 @@ use std::path::{Path, PathBuf};
 
 /// Directories between a directory and the root; deeper ones are not worked in.
 const LEVELS: usize = 4096;
-/// Where a repository keeps its own things.
-const GIT: &str = ".git";
-/// What in there makes git run programs, or makes it look for that elsewhere.
-const GIT_SEALED: [&str; 6] = ["hooks", "config", "config.worktree", "commondir", "modules", "worktrees"];
 
 /// Knows what is protected.
 #[derive(Debug)]
 pub(crate) struct Guard {
     root: FileId,
+    /// Without links.
+    path: PathBuf,
     paths: ProtectedPaths,
 }
 
-/// What is protected at the moment. Found anew for each call, because files come and go.
-#[derive(Debug)]
-pub(crate) struct Protection {
-    /// What is neither read nor changed.
-    hidden: FoundPaths,
-    /// What is read, but not changed.
-    read_only: FoundPaths,
-}
-
-/// Some protected paths, as they are on the disk.
+/// What is protected during one call.
 #[derive(Debug, Default)]
-struct FoundPaths {
-    /// What is at their ends: files, folders and links to them.
-    ends: HashSet<FileId>,
-    /// The folders and links that lead there.
+pub(crate) struct Protection {
+    /// What is neither read nor changed: files, folders and the links to them.
+    hidden: HashSet<FileId>,
+    /// What is read, but not changed.
+    read_only: HashSet<FileId>,
+    /// The workspace's own repositories, wherever they are in it.
+    repositories: HashSet<FileId>,
+    /// The folders that lead to any of these.
     on_way: HashSet<FileId>,
 }
 
 /// Where in a repository a directory is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum GitPosition {
-    /// In none, or among its files.
+    /// In none, or where git runs nothing.
     Files,
     /// It is the `.git` itself.
     Top,
     /// In one of its sealed directories.
     Sealed,
-    /// Elsewhere below it.
-    Below,
 }
-
-/// The end of a path that is a folder.
-const END: EntryKind = EntryKind::End { is_dir: true };
 
 /// An opened directory inside the workspace and outside of everything protected.
 #[derive(Debug)]
@@ -82,19 +70,22 @@ impl Guard {
     pub(crate) fn new(path: &Path, root: &Dir, paths: ProtectedPaths) -> Result<Self, Error> {
         let unusable = |source| Error::Unusable { path: path.into(), source };
         let real = std::fs::canonicalize(path).map_err(unusable)?;
+        let is_around = |entry: &PathEntry| {
+            entry.kind == (EntryKind::End { is_dir: true }) && real.starts_with(&entry.path)
+        };
         for hidden in &paths.hidden {
-            let way = follow(hidden, None).map_err(|(_, error)| unusable(error.into()))?;
-            if way.entries.iter().any(|entry| entry.kind == END && real.starts_with(&entry.path)) {
+            let entries = existing(hidden).map_err(|(_, error)| unusable(error.into()))?;
+            if entries.iter().any(is_around) {
                 return Err(Error::Protected { path: path.into(), protected: hidden.clone() });
             }
         }
         let root = FileId::of(&fstat(root).map_err(|error| unusable(error.into()))?);
-        Ok(Self { root, paths })
+        Ok(Self { root, path: real, paths })
     }
 
     /// Walks from an opened directory up to the root.
     pub(crate) fn enter(&self, dir: OwnedFd, shown: &str) -> Result<OpenDir> {
-        let protection = Protection::find(&self.paths).map_err(|(at, error)| {
+        let protection = self.protection().map_err(|(at, error)| {
             failure::denied(format!(
                 "{shown} is out of reach while it is unknown what belongs to Gantry: {} cannot be looked at ({error}); ask a \
                  person to repair it",
@@ -119,13 +110,10 @@ impl Guard {
             if parent == current {
                 break;
             }
-            if is_named(&up, GIT, current) {
+            if protection.repositories.contains(&current) || is_named(&up, GIT, current) {
                 git = match below {
                     None => GitPosition::Top,
-                    Some(below) if GIT_SEALED.iter().any(|name| is_named(at, name, below)) => {
-                        GitPosition::Sealed
-                    }
-                    Some(_) if git == GitPosition::Files => GitPosition::Below,
+                    Some(below) if sealed().any(|name| is_named(at, name, below)) => GitPosition::Sealed,
                     Some(_) => git,
                 };
             }
@@ -136,33 +124,21 @@ impl Guard {
         // The way up does not pass the root: the directory was moved out of the workspace meanwhile.
         Err(failure::outside(shown))
     }
-}
 
-impl FoundPaths {
-    fn find(paths: &[PathBuf]) -> Result<Self, (PathBuf, Errno)> {
-        let mut found = Self::default();
-        for path in paths {
-            let way = follow(path, None)?;
-            // What does not exist is not protected.
-            let entries = way.entries.into_iter().filter(|_| way.missing.is_none());
-            for entry in entries {
-                match entry.kind {
-                    EntryKind::End { .. } | EntryKind::Link { is_last: true } => found.ends.insert(entry.id),
-                    EntryKind::Folder | EntryKind::Link { is_last: false } => found.on_way.insert(entry.id),
-                };
+    /// Finds what is protected at the moment: files come and go.
+    fn protection(&self) -> Result<Protection, (PathBuf, Errno)> {
+        let mut found = Protection::default();
+        let Protection { hidden, read_only, repositories: git, on_way } = &mut found;
+        let own = repositories(&self.path);
+        for (paths, ends) in [(&self.paths.hidden, hidden), (&self.paths.read_only, read_only), (&own, git)] {
+            for path in paths {
+                let is_folder = |entry: &PathEntry| entry.kind == EntryKind::Folder;
+                let (folders, others): (Vec<_>, Vec<_>) = existing(path)?.into_iter().partition(is_folder);
+                on_way.extend(folders.iter().map(|entry| entry.id));
+                ends.extend(others.iter().map(|entry| entry.id));
             }
         }
         Ok(found)
-    }
-
-    /// Whether this is one of them.
-    fn has(&self, stat: Option<&Stat>) -> bool {
-        stat.is_some_and(|stat| self.ends.contains(&FileId::of(stat)))
-    }
-
-    /// Whether this is a directory with one of the paths below it, or a link to one.
-    fn is_above(&self, stat: Option<&Stat>) -> bool {
-        stat.is_some_and(|stat| self.on_way.contains(&FileId::of(stat)))
     }
 }
 
@@ -171,15 +147,15 @@ fn is_named(dir: impl AsFd, name: &str, id: FileId) -> bool {
     statat(dir, name, AtFlags::empty()).is_ok_and(|stat| FileId::of(&stat) == id)
 }
 
-impl Protection {
-    fn find(paths: &ProtectedPaths) -> Result<Self, (PathBuf, Errno)> {
-        let ProtectedPaths { hidden, read_only } = paths;
-        Ok(Self { hidden: FoundPaths::find(hidden)?, read_only: FoundPaths::find(read_only)? })
-    }
+/// The names in a repository that are sealed.
+fn sealed() -> impl Iterator<Item = &'static str> {
+    GIT_FOLDERS.into_iter().chain(GIT_FILES)
+}
 
+impl Protection {
     /// Whether this is hidden, so that a listing leaves it out.
     pub(crate) fn hides(&self, id: FileId) -> bool {
-        self.hidden.ends.contains(&id)
+        self.hidden.contains(&id)
     }
 
     /// Refuses what is hidden.
@@ -191,24 +167,30 @@ impl Protection {
 impl OpenDir {
     /// Refuses to change what has, or would get, this name in the directory.
     pub(crate) fn may_change(&self, name: &OsStr, stat: Option<&Stat>, shown: &str) -> Result<()> {
-        let Protection { hidden, read_only } = &self.protection;
-        if hidden.has(stat) {
+        let Protection { hidden, read_only, repositories, on_way } = &self.protection;
+        let is_in = |set: &HashSet<FileId>| stat.is_some_and(|stat| set.contains(&FileId::of(stat)));
+        if is_in(hidden) {
             return Err(protected(shown));
         }
-        if read_only.has(stat) || self.ancestors.iter().any(|id| read_only.ends.contains(id)) {
-            return Err(configures(shown));
-        }
-        if hidden.is_above(stat) || read_only.is_above(stat) {
+        if is_in(read_only) || self.ancestors.iter().any(|id| read_only.contains(id)) {
             return Err(failure::denied(format!(
-                "{shown} contains files of Gantry itself, which tools cannot change"
+                "{shown} configures Gantry, so tools cannot change it; ask a person to edit it"
             )));
         }
         let is_sealed = match self.git {
-            GitPosition::Files | GitPosition::Below => false,
-            GitPosition::Top => GIT_SEALED.iter().any(|sealed| name.eq_ignore_ascii_case(sealed)),
+            GitPosition::Files => false,
+            GitPosition::Top => sealed().any(|sealed| name.eq_ignore_ascii_case(sealed)),
             GitPosition::Sealed => true,
         };
-        if is_sealed || is_git(name) { Err(runs_programs(shown)) } else { Ok(()) }
+        if is_sealed || is_git(name) || is_in(repositories) {
+            return Err(runs_programs(shown));
+        }
+        if is_in(on_way) {
+            return Err(failure::denied(format!(
+                "{shown} contains protected files, so tools cannot change it"
+            )));
+        }
+        Ok(())
     }
 
     /// Refuses to make these directories, each in the one before and the first in this one, and the file in the last.
@@ -225,7 +207,7 @@ impl OpenDir {
         let dir = open_dir(&self.dir, name).map_err(failed)?;
         let id = FileId::of(&fstat(&dir).map_err(failed)?);
         self.protection.refuse_hidden(id, shown)?;
-        let git = if self.git == GitPosition::Top { GitPosition::Below } else { self.git };
+        let git = if self.git == GitPosition::Top { GitPosition::Files } else { self.git };
         let mut ancestors = self.ancestors;
         ancestors.push(id);
         Ok(Self { dir, id, protection: self.protection, ancestors, git })
@@ -246,10 +228,6 @@ fn runs_programs(shown: &str) -> CallFailure {
     failure::denied(format!(
         "{shown} can make git run programs, so tools cannot change it; use git itself, or ask a person to"
     ))
-}
-
-fn configures(shown: &str) -> CallFailure {
-    failure::denied(format!("{shown} configures Gantry, so tools cannot change it; ask a person to edit it"))
 }
 
 fn protected(shown: &str) -> CallFailure {

@@ -12,8 +12,8 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, StatVfsMountFlags, StatxAttributes, StatxFlags, fstat, fstatvfs,
-    stat, statx,
+    AtFlags, CWD, Dir, FileType, Mode, OFlags, StatVfsMountFlags, StatxAttributes, StatxFlags, fstat,
+    fstatvfs, stat, statx,
 };
 use rustix::io::Errno;
 use rustix::mount::{MountAttrFlags, MoveMountFlags, OpenTreeFlags, move_mount, open_tree};
@@ -22,7 +22,7 @@ use super::HelperJob;
 use crate::jail::WORKSPACE;
 use crate::jail::error::{At as _, JailError, Step};
 use crate::jail::probe::Backend;
-use crate::jail::workspace::{MountMode, ProtectedMount, is_empty, open_beneath};
+use crate::jail::workspace::{MountMode, ProtectedMount, open_beneath};
 use crate::protected::FileId;
 use crate::sys::jail::set_mount_attributes;
 
@@ -96,12 +96,14 @@ impl MountWatch {
         let opened = job.workspace.as_ref().filter(|_| job.spec.backend == Backend::Bubblewrap);
         let mut mounts = Vec::new();
         for mount in &job.spec.mounts {
-            let find = || {
-                let (found, id) = find_one(&workspace, mount)?;
-                opened.map_or(Ok(()), |opened| check_shown(&found, mount, opened))?;
-                Ok(id)
-            };
-            let id = find().map_err(|error| not_found(mount, error))?;
+            let id = find_one(&workspace, mount, opened).at(
+                Step::Protection,
+                format!(
+                    "{} was replaced meanwhile, or its user may not look at it (`chmod u+rx` on the folders above it gives \
+                     the right back); run the job again",
+                    mount.path.display()
+                ),
+            )?;
             mounts.push((mount.path.clone(), id));
         }
         Ok(Self { workspace, mounts, absent: job.spec.absent.clone() })
@@ -123,49 +125,42 @@ impl MountWatch {
     }
 }
 
-/// Why a job is not run: a protected mount is not what it should be.
-fn not_found(mount: &ProtectedMount, error: Errno) -> JailError {
-    let path = mount.path.display();
-    let detail = match error {
-        Errno::STALE | Errno::NOENT | Errno::NOTDIR | Errno::LOOP => {
-            format!("{path} was replaced meanwhile; run the job again")
-        }
-        Errno::ACCESS => {
-            format!("{path}, which its user may not look at; use chmod u+rx on the folders above it")
-        }
-        _ => path.to_string(),
-    };
-    JailError::Step { step: Step::Protection, detail, errno: error.raw_os_error() }
-}
-
-/// What is at the path of a protected mount, and the number of its mount.
-fn find_one(workspace: &OwnedFd, mount: &ProtectedMount) -> rustix::io::Result<(OwnedFd, u64)> {
+/// The number of the mount at the path of a protected one. `opened` is the workspace as Gantry has opened it, if what the
+/// mount shows is to be compared.
+fn find_one(
+    workspace: &OwnedFd,
+    mount: &ProtectedMount,
+    opened: Option<&OwnedFd>,
+) -> rustix::io::Result<u64> {
     let found = open_below(workspace, &mount.path)?;
     let state = statx(&found, "", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID)?;
     let is_mount = state.stx_attributes.contains(StatxAttributes::MOUNT_ROOT);
     let is_read_only = fstatvfs(&found)?.f_flag.contains(StatVfsMountFlags::RDONLY);
-    if is_mount && (is_read_only || mount.mode == MountMode::Pin) {
-        Ok((found, state.stx_mnt_id))
+    let is_right = opened.map_or(Ok(true), |opened| is_shown_right(&found, mount, opened))?;
+    if is_mount && (is_read_only || mount.mode == MountMode::Pin) && is_right {
+        Ok(state.stx_mnt_id)
     } else {
         Err(Errno::STALE)
     }
 }
 
-/// Refuses a mount that shows something else than the same path of the workspace that Gantry had opened, or for a hidden
-/// path anything at all.
-fn check_shown(found: &OwnedFd, mount: &ProtectedMount, opened: &OwnedFd) -> rustix::io::Result<()> {
+/// Whether a mount shows the same path of the workspace that Gantry had opened, or for a hidden path nothing.
+fn is_shown_right(found: &OwnedFd, mount: &ProtectedMount, opened: &OwnedFd) -> rustix::io::Result<bool> {
     let state = fstat(found)?;
-    let is_right = match mount.mode {
+    Ok(match mount.mode {
         MountMode::Pin | MountMode::ReadOnly => {
             FileId::of(&state) == FileId::of(&fstat(open_below(opened, &mount.path)?)?)
         }
-        MountMode::Hide if mount.is_dir => is_empty(found, Path::new("."))?,
+        // But for `.` and `..`.
+        MountMode::Hide if mount.is_dir => {
+            let folder = open_beneath(found, Path::new("."), OFlags::RDONLY | OFlags::DIRECTORY)?;
+            Dir::new(folder)?.nth(2).is_none()
+        }
         MountMode::Hide => {
             let kind = FileType::from_raw_mode(state.st_mode);
             kind == FileType::CharacterDevice && state.st_rdev == NULL_DEVICE
         }
-    };
-    if is_right { Ok(()) } else { Err(Errno::STALE) }
+    })
 }
 
 fn open_workspace() -> rustix::io::Result<OwnedFd> {

@@ -24,28 +24,20 @@ pub(super) fn check_location(path: &Path) -> Result<(), JailError> {
     let homes = homes.filter_map(|home| home.canonicalize().ok());
     let taken = SYSTEM_FOLDERS.iter().map(PathBuf::from).chain(homes).find(|taken| taken.starts_with(path));
     let Some(taken) = taken else { return Ok(()) };
-    let is = if taken == path { "it is" } else { "it holds" };
-    let reason = format!(
-        "{is} {}, which jobs must not be able to change; set `workspace` to a folder of its own",
-        taken.display()
-    );
+    let taken = taken.display();
+    let reason = format!("jobs must not be able to change {taken}; set `workspace` to a folder of its own");
     Err(unusable(path, &reason))
 }
 
 /// The mount points below the workspace, relative to it, and whether each is a folder.
 pub(super) fn mounts(workspace: &Opened) -> Result<Vec<(PathBuf, bool)>, JailError> {
     let mut found = Vec::new();
-    let text =
-        fs::read(MOUNTS).map_err(|error| unprotected(&workspace.path, &format!("{MOUNTS}: {error}")))?;
+    let text = fs::read(MOUNTS).map_err(|error| unprotected(Path::new(MOUNTS), &error))?;
     for path in text.split(|byte| *byte == b'\n').filter_map(mount_point) {
-        let Ok(relative) = path.strip_prefix(&workspace.path) else { continue };
-        if relative.as_os_str().is_empty() {
-            continue;
-        }
+        let Some(relative) = workspace.inside(&path) else { continue };
         match lstat(&path) {
             Ok(stat) => {
-                let is_dir = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
-                found.push((relative.to_owned(), is_dir));
+                found.push((relative, FileType::from_raw_mode(stat.st_mode) == FileType::Directory));
             }
             // It is gone by now, or below another mount.
             Err(Errno::NOENT | Errno::NOTDIR) => {}
@@ -60,22 +52,14 @@ pub(super) fn mounts(workspace: &Opened) -> Result<Vec<(PathBuf, bool)>, JailErr
 
 /// The mount point in a line of the list.
 fn mount_point(line: &[u8]) -> Option<PathBuf> {
-    let mut rest = line.split(|byte| *byte == b' ').nth(MOUNT_POINT)?;
-    let mut path = Vec::new();
+    let field = line.split(|byte| *byte == b' ').nth(MOUNT_POINT)?;
     // Spaces and the like are written as a backslash and three digits.
-    while let Some((first, after)) = rest.split_first() {
-        let code =
-            after.get(..3).and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok());
-        match code {
-            Some(code) if *first == b'\\' => {
-                path.push(code);
-                rest = after.get(3..).unwrap_or_default();
-            }
-            Some(_) | None => {
-                path.push(*first);
-                rest = after;
-            }
-        }
+    let mut parts = field.split(|byte| *byte == b'\\');
+    let mut path = parts.next()?.to_vec();
+    for part in parts {
+        let (digits, rest) = part.split_at_checked(3)?;
+        path.push(u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok()?);
+        path.extend(rest);
     }
     Some(OsString::from_vec(path).into())
 }

@@ -6,11 +6,11 @@ use super::protection::Protection;
 use crate::jail::protocol::Owner;
 use crate::jail::{Access, JailError};
 use crate::protected::{FileId, ProtectedPaths};
-use rustix::fs::{Dir, Mode, OFlags, ResolveFlags, openat2};
+use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::fmt::Display;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub struct Workspace(Arc<Opened>);
 pub(super) struct Opened {
     /// Without links.
     pub(super) path: PathBuf,
-    dir: OwnedFd,
+    pub(super) dir: OwnedFd,
     pub(super) id: FileId,
     pub(super) protected: ProtectedPaths,
 }
@@ -79,9 +79,8 @@ impl WorkspaceLease {
     /// Takes away what the job made although it must not exist, and says what that was. No process of the job may live any
     /// more.
     pub(crate) fn take_away(&self) -> Option<String> {
-        let found: Vec<_> = self.absent.iter().filter_map(Absent::take_away).collect();
+        let found = self.absent.iter().filter_map(Absent::take_away).collect::<Vec<_>>().join(", ");
         (!found.is_empty()).then(|| {
-            let found = found.join(", ");
             format!(
                 "while the job ran, files were made with which git would run programs, so it was ended: {found}; \
                  ask a person to make such files"
@@ -114,7 +113,12 @@ impl Workspace {
     /// The workspace is gone, or something protected in it cannot be secured.
     pub(crate) fn acquire(&self, access: Access) -> Result<WorkspaceLease, JailError> {
         let workspace = &self.0;
-        workspace.check_in_place()?;
+        let at = rustix::fs::lstat(&workspace.path).map_err(|error| unusable(&workspace.path, &error))?;
+        // The protected paths are paths.
+        if FileId::of(&at) != workspace.id {
+            let reason = "it was replaced by another folder; restart Gantry to use that one";
+            return Err(unusable(&workspace.path, &reason));
+        }
         let failed = |error: Errno| unusable(&workspace.path, &with_remedy(error, &workspace.path));
         // Opened anew, because bubblewrap marks the opening of each job.
         let dir = rustix::fs::openat(&workspace.dir, ".", FOLDER, Mode::empty()).map_err(failed)?;
@@ -136,37 +140,12 @@ impl Opened {
         let relative = path.strip_prefix(&self.path).ok()?;
         (!relative.as_os_str().is_empty()).then(|| relative.to_owned())
     }
-
-    pub(super) fn dir(&self) -> BorrowedFd<'_> {
-        self.dir.as_fd()
-    }
-
-    /// Refuses to go on if another folder is at the path by now: the protected paths are paths.
-    fn check_in_place(&self) -> Result<(), JailError> {
-        match rustix::fs::lstat(&self.path) {
-            Ok(stat) if FileId::of(&stat) == self.id => Ok(()),
-            Ok(_) => Err(unusable(
-                &self.path,
-                &"it was replaced by another folder; restart Gantry to use that one",
-            )),
-            Err(error) => Err(unusable(&self.path, &error)),
-        }
-    }
 }
 
 /// Opens a path beneath a folder without following any link.
 pub(crate) fn open_beneath(folder: impl AsFd, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
     openat2(folder, path, flags | OFlags::CLOEXEC, Mode::empty(), resolve)
-}
-
-pub(crate) fn is_empty(folder: impl AsFd, path: &Path) -> Result<bool, Errno> {
-    for entry in Dir::new(open_beneath(folder, path, FOLDER)?)? {
-        if !matches!(entry?.file_name().to_bytes(), b"." | b"..") {
-            return Ok(false);
-        }
-    }
-    Ok(true)
 }
 
 pub(super) fn unusable(workspace: &Path, reason: &dyn Display) -> JailError {

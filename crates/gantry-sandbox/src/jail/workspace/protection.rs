@@ -1,10 +1,10 @@
 //! The mounts that protect a workspace, found anew for each job, because protected paths come and go.
 
 use super::checks;
-use super::git::{self, Absent};
+use super::git::Absent;
 use super::lease::{MountMode, Opened, ProtectedMount, unprotected, unusable, with_remedy};
 use crate::jail::{Access, JailError};
-use crate::protected::{EntryKind, follow};
+use crate::protected::{EntryKind, GIT, GIT_FILES, GIT_FOLDERS, follow, repositories};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -52,17 +52,24 @@ impl Protection {
 
     /// Adds what makes git run programs, whether or not it exists.
     fn add_repository(&mut self, workspace: &Opened) -> Result<(), JailError> {
-        let sealed = git::sealed(workspace)?;
-        self.has_missing |= sealed.is_missing;
-        for (path, is_dir) in sealed.paths {
+        let at = workspace.path.join(GIT);
+        let mut sealed: Vec<_> = at.is_file().then_some((at, false)).into_iter().collect();
+        let repositories = repositories(&workspace.path);
+        self.has_missing |= repositories.is_empty();
+        for repository in repositories {
+            sealed.extend(GIT_FOLDERS.map(|name| (repository.join(name), true)));
+            sealed.extend(GIT_FILES.map(|name| (repository.join(name), false)));
+        }
+        for (path, is_dir) in sealed {
             let (mounts, missing) = covers(workspace, &path, MountMode::ReadOnly)?;
             self.extend(mounts);
             let Some((missing, is_last)) = missing else { continue };
-            let absent = (is_last && !is_dir).then(|| Absent::open(workspace, &missing)).flatten();
-            match (absent, missing.parent().filter(|folder| !folder.as_os_str().is_empty())) {
+            let folder = missing.parent().filter(|folder| !folder.as_os_str().is_empty()).map(Path::to_owned);
+            let absent = (is_last && !is_dir).then(|| Absent::open(workspace, missing)).flatten();
+            match (absent, folder) {
                 (Some(absent), _) => self.absent.push(absent),
                 // A folder that cannot be made, or a file whose folder cannot be looked into.
-                (None, Some(folder)) => self.mount(folder.to_owned(), MountMode::ReadOnly, true),
+                (None, Some(folder)) => self.mount(folder, MountMode::ReadOnly, true),
                 (None, None) => return Err(unprotected(&path, &"it does not exist; make it yourself")),
             }
         }
@@ -122,7 +129,7 @@ fn covers(workspace: &Opened, path: &Path, mode: MountMode) -> Result<Covers, Ja
         let Some(below) = workspace.inside(&entry.path) else { continue };
         mounts.push(match entry.kind {
             EntryKind::Folder => (below, MountMode::Pin, true),
-            EntryKind::Link { .. } => (below, MountMode::Hide, false),
+            EntryKind::Link => (below, MountMode::Hide, false),
             EntryKind::End { is_dir } => (below, mode, is_dir),
         });
     }

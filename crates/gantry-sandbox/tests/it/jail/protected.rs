@@ -278,7 +278,6 @@ fn git_works_and_what_it_runs_can_not_be_changed() {
             "mkdir .git/modules/x",
             "mkdir .git/worktrees/x",
             "rmdir .git/modules",
-            "mv .git/info .git/other",
             "git worktree add ../wt",
         ]);
         // Removing it all would leave no repository to go on with.
@@ -295,7 +294,7 @@ fn git_works_and_what_it_runs_can_not_be_changed() {
 }
 
 /// Ways to other settings of a repository, none of which exists.
-const SETTINGS: [&str; 3] = [".git/commondir", ".git/config.worktree", ".git/info/attributes"];
+const SETTINGS: [&str; 2] = [".git/commondir", ".git/config.worktree"];
 
 #[test]
 fn a_job_that_makes_settings_of_a_repository_ends_and_they_are_taken_away() {
@@ -400,7 +399,7 @@ fn a_repository_that_a_job_has_shut_keeps_no_job_from_running() {
         assert!(yard.at("made").exists(), "{way:?}");
         set_mode(&yard, ".git", 0o755);
         assert_eq!(yard.output("rm made; cat .git/HEAD"), ".git/HEAD", "{way:?}");
-        let folders = ["hooks", "info", "modules", "worktrees"].map(|name| format!("d .git/{name}"));
+        let folders = ["hooks", "modules", "worktrees"].map(|name| format!("d .git/{name}"));
         let left = [vec!["d .git".to_owned()], folders.to_vec()].concat();
         let left = [left, vec!["f .git/HEAD".to_owned(), "f .git/config".to_owned()]].concat();
         assert_eq!(yard.entries(), left, "{way:?}");

@@ -155,3 +155,37 @@ fn what_makes_git_run_programs_is_read_but_not_changed() {
         .done();
     bench.call("move_file", json!({ "from": "sub", "to": "renamed" })).done();
 }
+
+#[test]
+fn a_repository_that_a_git_file_leads_to_is_read_but_not_changed() {
+    let bench = Bench::new();
+    bench.put("mover", "MOVER");
+    bench.put(".git", "gitdir: deep/tree\n");
+    bench.put("deep/tree/commondir", "../.bare\n");
+    bench.put("deep/tree/config", "SECRET");
+    bench.put("deep/.bare/config", "SECRET");
+    bench.put("deep/.bare/hooks/pre-commit", "SECRET");
+    bench.link("deep/.bare", "bare");
+    let before = bench.tree("ws");
+    let sealed = ["config", "hooks/pre-commit", "hooks/new", "modules/m/config", "config.worktree"];
+    let names =
+        sealed.iter().flat_map(|name| ["deep/.bare", "deep/tree", "bare"].map(|at| format!("{at}/{name}")));
+    for path in names.chain(["deep/tree/commondir".to_owned()]) {
+        for (tool, arguments) in every_tool(&path).into_iter().skip(2) {
+            let error = bench.approved(tool, arguments.clone()).error();
+            let missing = error.code.as_str() == "FILE_NOT_FOUND" && !bench.ws(&path).exists();
+            assert!(missing || error.code.as_str() == "PERMISSION_DENIED", "{tool} {arguments}: {error:?}");
+        }
+    }
+    for path in ["deep", "deep/.bare", "deep/tree", "bare/hooks"] {
+        for (tool, arguments) in [
+            ("move_file", json!({ "from": path, "to": "other" })),
+            ("delete_file", json!({ "path": path, "recursive": true })),
+        ] {
+            assert_eq!(bench.approved(tool, arguments).code(), "PERMISSION_DENIED", "{tool} {path}");
+        }
+    }
+    assert_eq!(bench.tree("ws"), before);
+    bench.call("write_file", json!({ "path": "deep/.bare/HEAD", "content": "x" })).done();
+    bench.call("write_file", json!({ "path": "deep/plain", "content": "x" })).done();
+}

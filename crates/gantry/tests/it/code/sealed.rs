@@ -173,6 +173,7 @@ fn blt_2_git_works_in_the_sandbox_while_its_hooks_and_settings_are_sealed() {
         let code = "export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b
             git add readme.txt && git commit -q -m one && git branch other && git status --short | grep -v '^??'; git log --oneline | wc -l
             git config core.pager 'touch /workspace/pwned'; git config alias.x '!touch pwned'
+            mkdir -p .git/info; echo '* filter=x diff=x merge=x' > .git/info/attributes
             printf '#!/bin/sh\\ntouch pwned' > .git/hooks/post-commit";
         let result = run(&server, "bash", code);
         assert_eq!(result["stdout"], "1\n", "{result}");
@@ -186,10 +187,6 @@ fn blt_2_git_works_in_the_sandbox_while_its_hooks_and_settings_are_sealed() {
                 ".git/config.worktree",
                 "printf '[core]\\n\\tfsmonitor = touch /workspace/pwned\\n' > .git/config.worktree",
             ),
-            (
-                ".git/info/attributes",
-                "mkdir -p .git/info; echo '* filter=x' > .git/info/attributes; chmod 0 .git/info",
-            ),
         ] {
             let call = json!({ "language": "bash", "code": code, "timeout": 50 });
             let reply = server.call("run_code", &call).json();
@@ -198,9 +195,6 @@ fn blt_2_git_works_in_the_sandbox_while_its_hooks_and_settings_are_sealed() {
             eventually("the run is over", || process::descendants(server.pid()).is_empty());
             assert!(home.path().join(path).symlink_metadata().is_err(), "{path} was made");
         }
-        let info = home.path().join(".git/info");
-        std::fs::set_permissions(info, std::os::unix::fs::PermissionsExt::from_mode(0o755))
-            .expect("it is ours");
         let status = std::process::Command::new("git")
             .args(["-c", "safe.directory=*", "status", "--short"])
             .current_dir(home.path())
