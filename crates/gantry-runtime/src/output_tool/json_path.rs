@@ -316,13 +316,10 @@ impl<'v> Walk<'v> {
                     found.extend(elements.get(start..end).unwrap_or_default().iter().step_by(*step));
                 }
                 Selector::Wildcard => found.extend(children(at)),
-                Selector::Filter(test) => {
-                    for child in children(at) {
-                        if self.holds(test, child)? {
-                            found.push(child);
-                        }
-                    }
-                }
+                Selector::Filter(test) => children(at).try_for_each(|child| {
+                    found.extend(self.holds(test, child)?.then_some(child));
+                    Ok(())
+                })?,
             }
             self.spend(1 + found.len() - before)?;
         }

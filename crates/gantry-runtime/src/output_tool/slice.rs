@@ -150,11 +150,12 @@ fn grep(text: &str, view: &View, limit: usize) -> Result<Slice, String> {
 
 /// A regular expression of a caller with this compiled size at most, by which the time that a byte takes is bounded.
 pub(super) fn regex(pattern: &str, bytes: usize) -> Result<Regex, String> {
-    RegexBuilder::new(pattern).size_limit(bytes).build().map_err(|error| match error {
-        regex::Error::CompiledTooBig(_) => {
+    RegexBuilder::new(pattern).size_limit(bytes).build().map_err(|error| {
+        if matches!(error, regex::Error::CompiledTooBig(_)) {
             format!("the pattern is larger than {bytes} bytes when compiled, too large for lines as long as these; make it simpler")
+        } else {
+            format!("the pattern is not a regular expression: {error}")
         }
-        error => format!("the pattern is not a regular expression: {error}"),
     })
 }
 
