@@ -31,11 +31,8 @@ const MARKERS: [&str; 4] = ["package.json", "pyproject.toml", "pyvenv.cfg", "nod
 const LOOKED_UP: [&str; 6] = ["node_modules", "package.json", ".npmrc", "pyproject.toml", "uv.toml", ".venv"];
 
 /// How the names of files end that programs run or load.
-const CODE: [&str; 31] = [
-    "js", "mjs", "cjs", "jsx", "ts", "mts", "cts", "tsx", "py", "pyc", "pyw", "pyz", "sh", "bash", "zsh",
-    "fish", "rb", "pl", "php", "lua", "jar", "war", "class", "exe", "dll", "so", "dylib", "node", "wasm",
-    "whl", "tgz",
-];
+const CODE: &str = "js mjs cjs jsx ts mts cts tsx py pyc pyw pyz sh bash zsh fish rb pl php lua r R jl tcl ps1 jar war class \
+    exe dll so dylib node wasm whl tgz";
 
 /// Where servers are started.
 #[derive(Debug)]
@@ -177,8 +174,13 @@ impl<'a> Search<'a> {
         let inherited = inherited.map(|(name, value)| (*name, value.clone()));
         let own = own.iter().map(|(name, value)| (name.as_str(), value.expose().into()));
         let mut search_path = OsString::new();
-        for (name, value) in inherited.chain(own).filter(|(name, _)| arguments::leads_to_code(name)) {
+        for (name, value) in inherited.chain(own) {
             let why = format!("its variable {name} has");
+            if !arguments::leads_to_code(name) {
+                let file = Some(Path::new(&value)).filter(|path| path.is_absolute() && is_code(path));
+                file.map_or(Ok(()), |file| self.program(file, &why))?;
+                continue;
+            }
             // Beside what is found by these two, programs look for nothing.
             let looks_up = !["PATH", "HOME"].contains(&name);
             for entry in std::env::split_paths(&value) {
@@ -212,34 +214,29 @@ impl<'a> Search<'a> {
             Some((option, value)) if argument.starts_with('-') => (Some(option), value),
             _ => (None, argument),
         };
-        if part == Part::Text || value.is_empty() || value.starts_with('-') {
+        if value.is_empty() || value.starts_with('-') {
             return Ok(None);
         }
         let path = absolute(start, value);
         let is_relative =
             [".", ".."].iter().any(|dots| value == *dots || value.starts_with(&format!("{dots}/")));
         let is_bare = !is_relative && !Path::new(value).is_absolute();
-        if is_bare && (is_name || !path.is_file()) {
+        let is_no_path = is_bare && (is_name || part == Part::Text);
+        if is_no_path || (is_bare || part == Part::Text) && !path.is_file() {
             return Ok(None);
         }
-        match part {
-            Part::Program => self.program(&path, WHY)?,
-            Part::Text | Part::Data if is_code(&path) => self.program(&path, WHY)?,
-            Part::Text | Part::Data if path.is_file() => self.data(&path, is_bare)?,
-            Part::Text | Part::Data => {}
+        if part != Part::Data || is_code(&path) {
+            self.program(&path, WHY)?;
+        } else if path.is_file() {
+            // If nothing but its presence makes a word of the arguments a path, it decides what runs.
+            let inside = self.inside(&path)?;
+            if is_bare { &mut self.launch.code } else { &mut self.launch.data }.extend(inside);
         }
         if Path::new(value).is_absolute() {
             return Ok(None);
         }
         let path = path.to_str().ok_or_else(|| not_text(&path))?;
         Ok(Some(option.map_or_else(|| path.to_owned(), |option| format!("{option}={path}"))))
-    }
-
-    /// A file that is only named. If nothing but its presence makes a word of the arguments a path, it decides what runs.
-    fn data(&mut self, path: &Path, is_bare: bool) -> Result<(), String> {
-        let inside = self.inside(path)?;
-        if is_bare { &mut self.launch.code } else { &mut self.launch.data }.extend(inside);
-        Ok(())
     }
 
     /// A file or folder that is run, and the program that its first line names.
@@ -344,7 +341,7 @@ fn exists(path: &Path) -> bool {
 
 /// Whether a file is one that programs run or load. One that is missing can only be judged by its name.
 fn is_code(path: &Path) -> bool {
-    let by_name = path.extension().and_then(OsStr::to_str).is_some_and(|end| CODE.contains(&end));
+    let by_name = path.extension().and_then(OsStr::to_str).is_some_and(|end| arguments::has(CODE, end));
     match path.metadata() {
         Ok(found) if !found.is_file() => false,
         Ok(found) if found.permissions().mode() & 0o111 != 0 => true,

@@ -3,82 +3,33 @@
 use std::path::Path;
 
 /// Programs that run what their first arguments name. Digits at the end of a name are its version.
-const RUNNERS: [&str; 37] = [
-    "node", "nodejs", "deno", "bun", "tsx", "ts-node", "python", "pypy", "ruby", "perl", "php", "lua",
-    "luajit", "java", "dotnet", "go", "cargo", "make", "sh", "bash", "dash", "zsh", "ksh", "fish", "uv",
-    "poetry", "pdm", "hatch", "conda", "npx", "npm", "pnpm", "pnpx", "yarn", "bunx", "uvx", "pipx",
-];
+const RUNNERS: &str = "node nodejs deno bun tsx ts-node nodemon electron python pypy ruby perl php lua luajit java jbang \
+    dotnet go cargo make julia Rscript tclsh pwsh sh bash dash zsh ksh fish uv poetry pdm hatch conda npx npm pnpm pnpx \
+    yarn bunx uvx pipx";
 
-/// Programs that run another one, which their arguments name somewhere.
-const WRAPPERS: [&str; 9] =
-    ["env", "sudo", "nice", "nohup", "timeout", "stdbuf", "setsid", "busybox", "xvfb-run"];
+/// Programs that run another one, which their arguments name somewhere. Others may do so too, if one of their arguments is
+/// a runner.
+const WRAPPERS: &str = "env sudo doas nice ionice nohup time timeout stdbuf setsid flock busybox xvfb-run";
 
 /// Programs whose words are names of packages or images, even if there are files of these names.
-const BY_NAME: [&str; 11] =
-    ["npx", "npm", "pnpm", "pnpx", "yarn", "bunx", "uvx", "pipx", "docker", "podman", "nerdctl"];
+const BY_NAME: &str = "npx npm pnpm pnpx yarn bunx uvx pipx docker podman nerdctl";
 
 /// Words of such programs that stand before the program to run.
-const SUBCOMMANDS: [&str; 6] = ["run", "tool", "exec", "dlx", "x", "start"];
+const SUBCOMMANDS: &str = "run tool exec dlx x start";
 
-/// Options that take no value. After another one, the next argument is taken for its value.
-const FLAGS: [&str; 22] = [
-    "-y",
-    "--yes",
-    "-q",
-    "--quiet",
-    "-s",
-    "--silent",
-    "-v",
-    "--verbose",
-    "-u",
-    "-i",
-    "-B",
-    "-E",
-    "-I",
-    "-O",
-    "-S",
-    "-A",
-    "--offline",
-    "--isolated",
-    "--frozen",
-    "--locked",
-    "--bun",
-    "--",
-];
-
-/// How such options begin.
-const FLAG_STARTS: [&str; 5] = ["--no-", "--experimental-", "--enable-", "--inspect", "--allow-"];
+/// Options that take no value, and how more of them begin. After another one, the next argument is taken for its value.
+const FLAGS: &str = "-y --yes -q --quiet -s --silent -v --verbose -u -i -B -E -I -O -S -A --offline --isolated --frozen \
+    --locked --bun --";
+const FLAG_STARTS: &str = "--no- --experimental- --enable- --inspect --allow-";
 
 /// Long options with the text of a program.
-const TEXTS: [&str; 3] = ["--eval", "--print", "--command"];
+const TEXTS: &str = "--eval --print --command";
 
-/// Variables by which programs find code.
-const VARIABLES: [&str; 20] = [
-    "PATH",
-    "HOME",
-    "ENV",
-    "BASH_ENV",
-    "NODE_PATH",
-    "NODE_OPTIONS",
-    "CLASSPATH",
-    "VIRTUAL_ENV",
-    "RUBYLIB",
-    "RUBYOPT",
-    "PERLLIB",
-    "PERL5LIB",
-    "PERL5OPT",
-    "GEM_HOME",
-    "GEM_PATH",
-    "LUA_PATH",
-    "LUA_CPATH",
-    "JAVA_TOOL_OPTIONS",
-    "XDG_CONFIG_HOME",
-    "XDG_DATA_HOME",
-];
-
-/// How the names of more such variables begin.
-const VARIABLE_STARTS: [&str; 9] =
-    ["PYTHON", "LD_", "DYLD_", "NPM_CONFIG_", "UV_", "PIP_", "BUN_", "DENO_", "YARN_"];
+/// Variables by which programs find code, and how the names of more begin.
+const VARIABLES: &str = "PATH HOME ENV BASH_ENV ZDOTDIR CLASSPATH VIRTUAL_ENV JAVA_TOOL_OPTIONS JDK_JAVA_OPTIONS \
+    _JAVA_OPTIONS GOPATH GOFLAGS";
+const VARIABLE_STARTS: &str =
+    "NODE_ PYTHON RUBY PERL GEM_ LUA_ PHP XDG_ LD_ DYLD_ NPM_CONFIG_ UV_ PIP_ BUN_ DENO_ YARN_";
 
 /// What an argument is to the program that gets it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,8 +51,8 @@ pub(super) struct Parts {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// Before the name of a program that may be a runner.
-    Wrapper,
+    /// Before the name of a program that may be a runner; until then, arguments are this.
+    Around(Part),
     /// Before the program that a runner runs; after an option that may take a value.
     Before {
         takes_value: bool,
@@ -113,37 +64,46 @@ enum State {
 
 impl Parts {
     pub(super) fn of(command: &str) -> Self {
-        let name = name(command);
+        let name = Path::new(command).file_name().and_then(|name| name.to_str()).unwrap_or(command);
+        let name = name.trim_end_matches(|end: char| end.is_ascii_digit() || end == '.');
+        let are_names = has(BY_NAME, name);
         let state = match name {
-            _ if RUNNERS.contains(&name) => State::Before { takes_value: false },
-            _ if WRAPPERS.contains(&name) => State::Wrapper,
-            _ => State::After,
+            _ if has(RUNNERS, name) => State::Before { takes_value: false },
+            _ if has(WRAPPERS, name) => State::Around(Part::Program),
+            _ if are_names => State::After,
+            _ => State::Around(Part::Data),
         };
-        Self { state, are_names: BY_NAME.contains(&name) }
+        Self { state, are_names }
     }
 
     pub(super) fn next(&mut self, argument: &str) -> Part {
-        let is_option = argument.starts_with('-');
         let takes_value = match self.state {
             State::After => return Part::Data,
             State::BeforeText => {
-                self.state = State::After;
+                // For some runners the option is another one, and has a file.
+                let is_path = argument.starts_with(['.', '/']);
+                self.state = if is_path { State::Before { takes_value: false } } else { State::After };
                 return Part::Text;
             }
-            State::Wrapper => {
+            State::Around(part) => {
                 let inner = Self::of(argument);
-                if inner.state != State::After || inner.are_names {
+                // A path may be a folder with the name of a runner.
+                let is_name = part == Part::Program || !argument.contains('/');
+                if is_name && inner.state != State::Around(Part::Data) {
                     *self = inner;
                 }
-                return Part::Program;
+                return part;
             }
             State::Before { takes_value } => takes_value,
         };
-        self.state = match argument {
-            _ if is_option && takes_text(argument) => State::BeforeText,
-            _ if is_option => State::Before { takes_value: !is_flag(argument) },
-            _ if takes_value || SUBCOMMANDS.contains(&argument) => State::Before { takes_value: false },
-            _ => State::After,
+        self.state = if !argument.starts_with('-') {
+            let is_before = takes_value || has(SUBCOMMANDS, argument);
+            if is_before { State::Before { takes_value: false } } else { State::After }
+        } else if takes_text(argument) {
+            State::BeforeText
+        } else {
+            let is_flag = argument.contains('=') || has(FLAGS, argument) || has_start(FLAG_STARTS, argument);
+            State::Before { takes_value: !is_flag }
         };
         Part::Program
     }
@@ -152,23 +112,21 @@ impl Parts {
 fn takes_text(option: &str) -> bool {
     // Letters of several options may stand together: `sh -ec`.
     let is_short = !option.starts_with("--") && option.len() <= 5 && option.ends_with(['c', 'e', 'm']);
-    is_short || TEXTS.contains(&option)
-}
-
-fn is_flag(option: &str) -> bool {
-    option.contains('=')
-        || FLAGS.contains(&option)
-        || FLAG_STARTS.iter().any(|start| option.starts_with(start))
-}
-
-fn name(command: &str) -> &str {
-    let name = Path::new(command).file_name().and_then(|name| name.to_str()).unwrap_or(command);
-    name.trim_end_matches(|end: char| end.is_ascii_digit() || end == '.')
+    is_short || has(TEXTS, option)
 }
 
 pub(super) fn leads_to_code(variable: &str) -> bool {
     let name = variable.to_ascii_uppercase();
-    VARIABLES.contains(&name.as_str()) || VARIABLE_STARTS.iter().any(|start| name.starts_with(start))
+    has(VARIABLES, &name) || has_start(VARIABLE_STARTS, &name)
+}
+
+/// Whether a list of words has this one.
+pub(super) fn has(list: &str, word: &str) -> bool {
+    list.split(' ').any(|it| it == word)
+}
+
+fn has_start(list: &str, word: &str) -> bool {
+    list.split(' ').any(|start| word.starts_with(start))
 }
 
 /// The absolute paths in a text: a script, a list, an option with its value.

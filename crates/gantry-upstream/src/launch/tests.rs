@@ -73,6 +73,7 @@ fn relative_paths_start_at_the_folder_of_the_configuration() {
     assert_eq!(args("npx", &["-y", "pkg", "./data.db"]), ["-y", "pkg", "{W}/data.db"], "a name is no file");
     assert_eq!(args("docker", &["run", "pkg"]), ["run", "pkg"]);
     assert_eq!(args("sh", &["-c", "stdio", "data.db"]), ["-c", "stdio", "{W}/data.db"], "nor is a text");
+    assert_eq!(args("sh", &["-c", "./m/s.js -x"]), ["-c", "./m/s.js -x"], "it is not looked for in a text");
     let (args, launch) =
         folder.launch("./m/s.js", &["./x.db"], |options| options.cwd = Some(folder.path("own")));
     assert_eq!((args, launch.refusal), (vec!["./x.db".to_owned()], None), "a written folder wins");
@@ -89,6 +90,13 @@ fn a_package_is_what_lies_around_a_program() {
     assert_eq!(folder.code("npx", &["--package", "./m", "name"]), ["m"]);
     assert_eq!(folder.code("npx", &["-y", "name", "./m"]), [""; 0], "a folder that is given to a program");
     assert_eq!(folder.code("env", &["A=1", "sh", "-ec", "exec {W}/v/bin/x"]), ["v"]);
+    assert_eq!(folder.code("bash", &["-e", "./m/dist/s.js"]), ["m"], "the option takes no text here");
+    assert_eq!(folder.code("uvx", &["-c", "/cons.txt", "--from", "./m", "name"]), ["m"], "nor here");
+    assert_eq!(
+        folder.code("op", &["run", "--", "python", "./p"]),
+        ["p"],
+        "an unknown program runs another one"
+    );
     assert_eq!(folder.code("x", &["./any"]), [""; 0]);
     let (_, launch) = folder.launch("x", &["./any"], |_| {});
     assert_eq!(launch.data, [folder.path("w/any")]);
@@ -97,6 +105,23 @@ fn a_package_is_what_lies_around_a_program() {
     let (_, launch) = folder.launch("python3", &["p/s.py"], |_| {});
     assert!(launch.code.contains(&folder.path("w/package.json")), "{launch:?}");
     assert!(launch.must_be_missing.contains(&folder.path("w/node_modules")), "{launch:?}");
+}
+
+#[test]
+fn ordinary_servers_are_neither_refused_nor_sealed() {
+    let folder = Folder::with(&["w/data.db", "w/build/index.js", "w/srv/pyproject.toml", "w/go/any"]);
+    for (command, args, code) in [
+        ("npx", &["-y", "@modelcontextprotocol/server-filesystem", "."][..], &[][..]),
+        ("uvx", &["mcp-server-git", "--repository", "."], &[]),
+        ("mcp-server-git", &["--repository", "./go", "."], &[]),
+        ("mcp-server-sqlite", &["--db-path", "./data.db"], &[]),
+        ("docker", &["run", "-i", "--rm", "-v", ".:/w", "node:18", "node", "data.db"], &[]),
+        ("python", &["-m", "server", "--db", "./data.db", "."], &[]),
+        ("node", &["build/index.js", "--port", "3", "./data.db"], &["build"]),
+        ("uv", &["--directory", "./srv", "run", "serve", "."], &["srv"]),
+    ] {
+        assert_eq!(folder.code(command, args), code, "{command}");
+    }
 }
 
 #[test]
@@ -124,6 +149,8 @@ fn variables_and_first_lines_lead_to_code() {
     assert_eq!(set("NODE_OPTIONS", "--require {W}/lib/a.py").code, [folder.path("w/lib")]);
     assert_eq!(set("npm_config_userconfig", "{W}/lib/a.py").code, [folder.path("w/lib")]);
     assert_eq!(set("MEMORY_FILE", "{W}/any").code, [""; 0].map(PathBuf::from));
+    assert_eq!(set("PLUGIN", "{W}/lib/a.py").code, [folder.path("w/lib")]);
+    assert_eq!(set("XDG_CACHE_HOME", "{W}/lib").code, [folder.path("w/lib")]);
     let path = set("PATH", "{W}/bin:{W}/none:bin");
     assert_eq!((path.code, path.must_be_missing), (vec![folder.path("w/bin")], vec![folder.path("w/none")]));
     let torn = folder.path("my work");
