@@ -43,7 +43,7 @@ fn git_in(folder: &Path, args: &[&str]) -> String {
 impl Repo {
     /// A repository without a commit.
     fn empty() -> Self {
-        Self::with("")
+        Self::with("{}")
     }
 
     /// The same with this configuration of Gantry.
