@@ -5,23 +5,16 @@ use crate::limits::CONDITION_BYTES;
 use crate::principal::Caller;
 use crate::tool::Tool;
 use cel::common::ast::{EntryExpr, Expr};
-use cel::{Context, Program};
+use cel::{Context, IdedExpr, Program};
 use serde::Serialize;
 use serde_json::Value;
 
 const VARIABLES: [&str; 6] = ["args", "tool", "agent", "principal", "project", "role"];
 
-/// Limit: runs of the innermost loop of a condition, and these times the bytes of the arguments. The arguments are an agent's, and
-/// CEL itself has no limit.
-const LOOP_RUNS: u64 = 10_000;
-const LOOP_BYTES: u64 = 1 << 32;
-
 /// A compiled expression.
 #[derive(Debug)]
 pub struct Condition {
     program: Program,
-    /// How many macros such as `all` and `map` it has within each other.
-    loops: u32,
     text: Box<str>,
 }
 
@@ -42,6 +35,7 @@ impl Condition {
             return Err(invalid(format!("it is longer than {CONDITION_BYTES} bytes")));
         }
         let program = Program::compile(text).map_err(|error| invalid(one_line(&error)))?;
+        check_cost(&program.expression().expr).map_err(|why| invalid(why.to_owned()))?;
         let references = program.references();
         if let Some(unknown) = references.variables().into_iter().find(|name| !VARIABLES.contains(name)) {
             return Err(invalid(format!(
@@ -49,8 +43,7 @@ impl Condition {
                 VARIABLES.join(", ")
             )));
         }
-        let loops = loops(&program.expression().expr).map_err(|why| invalid(why.to_owned()))?;
-        Ok(Self { program, loops, text: text.into() })
+        Ok(Self { program, text: text.into() })
     }
 
     pub(super) fn text(&self) -> &str {
@@ -63,15 +56,6 @@ impl Condition {
 
     /// Whether the condition holds. Without a call it is evaluated on the arguments alone, as for the examples of a rule.
     pub(super) fn holds(&self, call: Option<(&Caller, &Tool)>, arguments: &Value) -> Result<bool, String> {
-        let size = Size::of(arguments);
-        let runs = size.widest.saturating_pow(self.loops);
-        if self.loops > 0 && (runs > LOOP_RUNS || runs.saturating_mul(size.bytes) > LOOP_BYTES) {
-            return Err(format!(
-                "the arguments are too large for its loops: a list or object has {} entries, and loops within each other \
-                 may run {LOOP_RUNS} times, fewer for long texts",
-                size.widest
-            ));
-        }
         let mut context = Context::default();
         add(&mut context, "args", arguments)?;
         if let Some((caller, tool)) = call {
@@ -102,59 +86,31 @@ impl Condition {
     }
 }
 
-/// What decides how long loops over a value take: the entries of its widest list or object, and its bytes.
-#[derive(Default)]
-struct Size {
-    widest: u64,
-    bytes: u64,
-}
-
-impl Size {
-    fn of(value: &Value) -> Self {
-        let (children, own): (Vec<Self>, usize) = match value {
-            Value::Array(items) => (items.iter().map(Self::of).collect(), items.len()),
-            Value::Object(members) => {
-                (members.values().map(Self::of).collect(), members.keys().map(|name| name.len() + 1).sum())
-            }
-            Value::String(text) => (Vec::new(), text.len()),
-            Value::Null | Value::Bool(_) | Value::Number(_) => (Vec::new(), 1),
-        };
-        let widest = children.iter().map(|child| child.widest).max().unwrap_or(0).max(children.len() as u64);
-        Self { widest, bytes: children.iter().map(|child| child.bytes).sum::<u64>() + own as u64 }
-    }
-}
-
-/// How deep loops are within each other. An error says what a condition may not have.
-fn loops(expr: &Expr) -> Result<u32, &'static str> {
-    let deepest = |parts: &mut dyn Iterator<Item = &Expr>| {
-        parts.map(loops).try_fold(0, |most, found| Ok(most.max(found?)))
-    };
-    match expr {
+/// Refuses what could take any time over the arguments of an agent; CEL has no limit of its own.
+fn check_cost(expr: &Expr) -> Result<(), &'static str> {
+    let parts: Vec<&IdedExpr> = match expr {
         Expr::Call(call) => {
             let is_literal = call.args.last().is_some_and(|last| matches!(last.expr, Expr::Literal(_)));
             if call.func_name == "matches" && !is_literal {
-                return Err("matches takes a pattern in quotes: one from the arguments could take any time");
+                return Err("matches takes a pattern in quotes, and none from the arguments");
             }
-            deepest(
-                &mut call
-                    .target
-                    .iter()
-                    .map(|target| &target.expr)
-                    .chain(call.args.iter().map(|arg| &arg.expr)),
-            )
+            call.target.as_deref().into_iter().chain(&call.args).collect()
         }
-        Expr::Comprehension(of) => {
-            let inner = [&of.accu_init, &of.loop_cond, &of.loop_step, &of.result].map(|part| &part.expr);
-            Ok(loops(&of.iter_range.expr)?.max(1 + deepest(&mut inner.into_iter())?))
+        Expr::List(list) => list.elements.iter().collect(),
+        Expr::Select(select) => vec![&*select.operand],
+        Expr::Map(map) => map.entries.iter().flat_map(|entry| entry_parts(&entry.expr)).collect(),
+        Expr::Comprehension(_) => {
+            return Err("loops such as all, exists, map and filter could take any time over the arguments");
         }
-        Expr::List(list) => deepest(&mut list.elements.iter().map(|element| &element.expr)),
-        Expr::Select(select) => loops(&select.operand.expr),
-        Expr::Map(map) => deepest(&mut map.entries.iter().flat_map(|entry| match &entry.expr {
-            EntryExpr::MapEntry(entry) => vec![&entry.key.expr, &entry.value.expr],
-            EntryExpr::StructField(field) => vec![&field.value.expr],
-        })),
-        Expr::Struct(_) => Err("a condition makes no structures"),
-        Expr::Unspecified | Expr::Ident(_) | Expr::Literal(_) => Ok(0),
+        Expr::Struct(_) | Expr::Unspecified | Expr::Ident(_) | Expr::Literal(_) => Vec::new(),
+    };
+    parts.iter().try_for_each(|part| check_cost(&part.expr))
+}
+
+fn entry_parts(entry: &EntryExpr) -> Vec<&IdedExpr> {
+    match entry {
+        EntryExpr::MapEntry(entry) => vec![&entry.key, &entry.value],
+        EntryExpr::StructField(field) => vec![&field.value],
     }
 }
 

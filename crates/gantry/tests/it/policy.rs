@@ -91,24 +91,21 @@ fn a_condition_that_cannot_be_judged_refuses_the_call() {
 }
 
 #[test]
-fn a_condition_with_loops_is_not_judged_over_huge_arguments() {
-    let home = with_policies(
-        "  - { name: pairs, tools: [test__noop], decide: deny,
-        when: \"has(args.list) && args.list.exists(x, args.list.exists(y, args.list.exists(z, x + y + z == -1)))\" }\n",
-    );
-    let server = home.serve();
-    let call = |list: Vec<usize>| server.call("test__noop", &json!({ "list": list })).json();
-    assert_eq!(comes_to(&call((0..20).collect())), "ok");
-    let reply = call((0..5000).collect());
-    assert_eq!(reply["error"]["details"]["policy"], "pairs", "{reply}");
-    let message = reply["error"]["message"].as_str().expect("a text");
-    assert!(message.contains("could not be judged") && message.contains("5000 entries"), "{message}");
-    home.write(
-        "gantry.yaml",
-        "policies: [{ name: p, tools: [\"*\"], when: \"args.a.matches(args.b)\", decide: deny }]",
-    );
-    let refused = home.run(["config", "check"]);
-    assert!(refused.stderr.contains("matches takes a pattern in quotes"), "{}", refused.stderr);
+fn a_condition_whose_cost_an_agent_could_choose_is_refused() {
+    let home = TestDir::new();
+    for (when, why) in [
+        ("args.list.exists(x, args.list.exists(y, x == y))", "loops such as all"),
+        ("has(args.a) && [args.list.map(args, args + args)] == [1]", "loops such as all"),
+        ("args.a.matches(args.b)", "matches takes a pattern in quotes"),
+        ("{'a': !matches(args.a, 'x' + args.b)}.a", "matches takes a pattern in quotes"),
+    ] {
+        let policies =
+            json!({ "policies": [{ "name": "p", "tools": ["*"], "when": when, "decide": "deny" }] });
+        home.write("gantry.yaml", &policies.to_string());
+        let refused = home.run(["config", "check"]);
+        assert_eq!(refused.code, 2, "{when}");
+        assert!(refused.stderr.contains(why), "{when}: {}", refused.stderr);
+    }
 }
 
 #[test]
