@@ -1,8 +1,8 @@
 //! Literal and regular-expression search, line by line, with the engine of ripgrep.
 //!
-//! Its expressions take time linear in what they look at and in their compiled size, which has a limit. Files are read in
-//! pieces, with a look at whether to stop before each; what a thread keeps in memory has a limit, and a file with a line beyond
-//! it is skipped.
+//! Its expressions take time linear in what they look at and in their compiled size. Files are read in pieces, with a look at
+//! whether to stop before each; what a thread keeps in memory has a limit, lower for a large expression, and a file with a line
+//! beyond it is skipped.
 //!
 //! Files are listed first and searched in the order of their paths. Once enough is found, later files are not opened, so
 //! a search for something common ends early and always gives the same answer.
@@ -24,20 +24,23 @@ use tokio_util::sync::CancellationToken;
 
 /// What a thread keeps of a file at a time, and so the longest line.
 const HEAP_BYTES: usize = 8 * 1024 * 1024;
-/// The size of a compiled expression, each part of which can take a step at each byte, and of the tables it makes.
+/// The size of a compiled expression, and this size times a line: each part of it can take a step at each byte, which is about
+/// 5 s for all this.
 const REGEX_BYTES: usize = 256 * 1024;
+const REGEX_WORK: usize = 1 << 35;
+/// The tables that an expression makes while it runs.
 const TABLE_BYTES: usize = 8 * 1024 * 1024;
 /// How deep groups in an expression are nested.
 const REGEX_NESTING: u32 = 100;
 
 /// Finds the first lines, by path and number, that have what is looked for.
 pub(super) fn run(reader: &WorkspaceReader, query: &Query, stop: &CancellationToken) -> Result<Output> {
-    let matcher = matcher(query)?;
+    let (matcher, heap) = matcher(query)?;
     let (files, skipped) = list(reader, query, stop)?;
     // One more than asked for tells whether there is more.
     let enough = query.most + 1;
     let searched = search_files(reader, &files, enough, stop, || {
-        let (mut searcher, matcher) = (searcher(query), matcher.clone());
+        let (mut searcher, matcher) = (searcher(query, heap), matcher.clone());
         move |opener: &mut Opener<'_>, path: &Path| {
             let Some((file, _)) = opener.open(path)? else { return Ok(None) };
             let mut lines = Lines { matcher: &matcher, lines: Vec::new(), binary: false };
@@ -54,29 +57,40 @@ pub(super) fn run(reader: &WorkspaceReader, query: &Query, stop: &CancellationTo
     Ok(output)
 }
 
-fn matcher(query: &Query) -> Result<RegexMatcher> {
+/// The compiled query, and the longest line that it may look at without a pause.
+fn matcher(query: &Query) -> Result<(RegexMatcher, usize)> {
     let mut builder = RegexMatcherBuilder::new();
     builder
         .line_terminator(Some(b'\n'))
         .fixed_strings(query.mode == Mode::Literal)
         .multi_line(true)
-        .size_limit(REGEX_BYTES)
         .dfa_size_limit(TABLE_BYTES)
         .nest_limit(REGEX_NESTING);
     match query.case_sensitive {
         None => builder.case_smart(true),
         Some(differs) => builder.case_insensitive(!differs),
     };
-    builder.build(&query.text).map_err(|error| {
-        let what = if query.mode == Mode::Literal { "text" } else { "regular expression" };
-        failure::invalid(format!("the query cannot be searched for as a {what}, line by line: {error}"))
-    })
+    // A literal has few states. How large an expression is, only compiling tells.
+    let mut bytes = if query.mode == Mode::Literal { REGEX_BYTES } else { REGEX_WORK / HEAP_BYTES };
+    loop {
+        match builder.size_limit(bytes).build(&query.text) {
+            Ok(matcher) if query.mode == Mode::Literal => return Ok((matcher, HEAP_BYTES)),
+            Ok(matcher) => return Ok((matcher, REGEX_WORK / bytes)),
+            Err(_too_large) if bytes < REGEX_BYTES => bytes *= 4,
+            Err(error) => {
+                let what = if query.mode == Mode::Literal { "text" } else { "regular expression" };
+                return Err(failure::invalid(format!(
+                    "the query cannot be searched for as a {what}, line by line: {error}"
+                )));
+            }
+        }
+    }
 }
 
-fn searcher(query: &Query) -> Searcher {
+fn searcher(query: &Query, heap: usize) -> Searcher {
     SearcherBuilder::new()
         .binary_detection(BinaryDetection::quit(0))
-        .heap_limit(Some(HEAP_BYTES))
+        .heap_limit(Some(heap))
         .max_matches(Some(query.most as u64 + 1))
         .before_context(query.context)
         .after_context(query.context)

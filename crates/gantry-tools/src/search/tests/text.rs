@@ -176,6 +176,20 @@ fn binary_files_huge_lines_and_broken_text_do_no_harm() {
 }
 
 #[test]
+fn a_large_expression_is_searched_for_in_shorter_lines_only() {
+    let bench = Bench::new();
+    bench.put("long", format!("{}c", "ab".repeat(1_500_000)));
+    bench.put("short", format!("{}c\n", "ab".repeat(3000)));
+    for (query, found, skipped) in
+        [("[ab]c", vec!["long", "short"], 0), ("[ab]{2000}[c-z]", vec!["short"], 1)]
+    {
+        let answer = bench.search(json!({ "query": query, "mode": "regex" }));
+        assert_eq!(paths(&answer), found, "{query}");
+        assert_eq!(answer["skipped"].as_u64().unwrap_or(0), skipped, "{query}");
+    }
+}
+
+#[test]
 fn an_expression_that_is_a_trap_elsewhere_takes_no_time_here() {
     let bench = Bench::new();
     bench.put("a", format!("{}!\n", "a".repeat(200_000)));
