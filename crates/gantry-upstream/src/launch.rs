@@ -11,7 +11,7 @@ mod arguments;
 use crate::options::ServerOptions;
 use arguments::{Part, Parts, absolute_paths};
 use gantry_provider::options::Secret;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::Read as _;
@@ -20,6 +20,10 @@ use std::path::{Component, Path, PathBuf};
 
 /// Links on the way to one file.
 const MAX_LINKS: usize = 40;
+
+/// Where programs for Node look for modules, in every folder above them, and how the names of their files end.
+const MODULES: &str = "node_modules";
+const NODE_CODE: &str = "js mjs cjs jsx ts mts cts tsx node";
 
 /// How much of a file is read for the program that its first line names.
 const FIRST_LINE: u64 = 256;
@@ -66,7 +70,7 @@ impl Launch {
     /// Resolves the relative paths of a server, and finds what it is started from.
     #[must_use]
     pub fn resolve(options: &mut ServerOptions, site: &LaunchSite<'_>) -> Self {
-        let mut search = Search { launch: Self::default(), workspaces: site.workspaces };
+        let mut search = Search { launch: Self::default(), is_node: false, workspaces: site.workspaces };
         match search.server(options, site) {
             Ok(()) => search.finished(),
             Err(refusal) => Self { refusal: Some(refusal), ..Self::default() },
@@ -127,6 +131,8 @@ fn follow(path: &Path) -> Result<(Vec<PathBuf>, PathBuf), String> {
 
 struct Search<'a> {
     launch: Launch,
+    /// Whether a program for Node or the like runs, which looks for modules in the folders above it at any time.
+    is_node: bool,
     workspaces: &'a [PathBuf],
 }
 
@@ -138,6 +144,9 @@ impl<'a> Search<'a> {
         let start = options.cwd.clone().unwrap_or_else(|| site.folder.to_owned());
         let search_path = self.variables(&options.env, site.inherited)?;
         let command = options.command.clone().unwrap_or_default();
+        let words = options.args.iter().map(Secret::expose).chain([&*command]);
+        self.is_node |=
+            words.filter_map(|word| Path::new(word).file_name()?.to_str()).any(arguments::is_node);
         let program = if command.contains('/') {
             let path = absolute(&start, &command);
             options.command = Some(path.to_str().ok_or_else(|| not_text(&path))?.to_owned());
@@ -243,6 +252,7 @@ impl<'a> Search<'a> {
     fn program(&mut self, path: &Path, why: &str) -> Result<(), String> {
         self.code(path, why, true)?;
         let first_line = first_line(path).filter(|line| line.starts_with("#!")).unwrap_or_default();
+        self.is_node |= first_line.split([' ', '/']).any(arguments::is_node);
         self.text(&first_line, why, true)
     }
 
@@ -257,6 +267,8 @@ impl<'a> Search<'a> {
 
     /// What is run or loaded, with every link that leads to it.
     fn code(&mut self, path: &Path, why: &str, looks_up: bool) -> Result<(), String> {
+        self.is_node |=
+            path.extension().and_then(OsStr::to_str).is_some_and(|end| arguments::has(NODE_CODE, end));
         let (links, real) = follow(path)?;
         for link in &links {
             self.seal(link, link.parent(), why, looks_up)?;
@@ -318,6 +330,16 @@ impl<'a> Search<'a> {
 
     fn finished(self) -> Launch {
         let mut launch = self.launch;
+        let missing = launch.must_be_missing.iter().filter(|path| self.is_node && path.ends_with(MODULES));
+        let missing: BTreeSet<_> = missing.map(|path| path.display().to_string()).collect();
+        if !missing.is_empty() {
+            let missing: Vec<_> = missing.into_iter().collect();
+            launch.refusal = Some(format!(
+                "its program looks for modules at any time in {}, which agents could make; make that folder yourself and run \
+                 `gantry config apply`, so that Gantry keeps it read-only, or move the server out of the workspace",
+                missing.join(" and in ")
+            ));
+        }
         for list in [&mut launch.code, &mut launch.data, &mut launch.must_be_missing] {
             list.sort();
             list.dedup();

@@ -7,6 +7,9 @@ const RUNNERS: &str = "node nodejs deno bun tsx ts-node nodemon electron python 
     dotnet go cargo make julia Rscript tclsh pwsh sh bash dash zsh ksh fish uv poetry pdm hatch conda npx npm pnpm pnpx \
     yarn bunx uvx pipx";
 
+/// Those of them that are Node, or find modules as it does.
+const NODE: &str = "node nodejs deno bun bunx tsx ts-node nodemon electron npx npm pnpm pnpx yarn";
+
 /// Programs that run another one, which their arguments name somewhere. Others may do so too, if one of their arguments is
 /// a runner.
 const WRAPPERS: &str = "env sudo doas nice ionice nohup time timeout stdbuf setsid flock busybox xvfb-run";
@@ -113,6 +116,10 @@ fn takes_text(option: &str) -> bool {
     // Letters of several options may stand together: `sh -ec`.
     let is_short = !option.starts_with("--") && option.len() <= 5 && option.ends_with(['c', 'e', 'm']);
     is_short || has(TEXTS, option)
+}
+
+pub(super) fn is_node(program: &str) -> bool {
+    has(NODE, program)
 }
 
 pub(super) fn leads_to_code(variable: &str) -> bool {

@@ -9,7 +9,7 @@ impl Folder {
     /// A folder with these files; the folder `w` in it is the workspace and that of the configuration.
     fn with(files: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        for file in [&["w/any"], files].concat() {
+        for file in [&["w/any", "w/node_modules/any"], files].concat() {
             let path = folder.path().join(file);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, "text").unwrap();
@@ -57,6 +57,7 @@ impl Folder {
             .code
             .iter()
             .map(|path| path.strip_prefix(self.path("w")).unwrap().display().to_string())
+            .filter(|path| path != MODULES)
             .collect()
     }
 }
@@ -104,7 +105,25 @@ fn a_package_is_what_lies_around_a_program() {
     fs::write(folder.path("w/package.json"), "{}").unwrap();
     let (_, launch) = folder.launch("python3", &["p/s.py"], |_| {});
     assert!(launch.code.contains(&folder.path("w/package.json")), "{launch:?}");
-    assert!(launch.must_be_missing.contains(&folder.path("w/node_modules")), "{launch:?}");
+    assert!(launch.must_be_missing.contains(&folder.path("w/uv.toml")), "{launch:?}");
+}
+
+#[test]
+fn modules_that_node_could_find_later_are_there_or_the_server_is_refused() {
+    let folder = Folder::with(&["w/m/s.js", "w/m/s.py", "w/m/bare", "w/m/n"]);
+    fs::write(folder.path("w/m/n"), "#!/usr/bin/env -S node --trace\n").unwrap();
+    fs::remove_dir_all(folder.path("w/node_modules")).unwrap();
+    let cases: [(&str, &[&str]); 4] =
+        [("node", &["m/s.js"]), ("x", &["./m/s.js"]), ("node", &["./m/bare"]), ("./m/n", &[])];
+    for (command, args) in cases {
+        let (_, launch) = folder.launch(command, args, |_| {});
+        let refusal = launch.refusal.as_deref().unwrap_or_default();
+        assert!(refusal.contains("w/node_modules, which agents could make"), "{command}: {refusal}");
+        assert!(launch.code.contains(&folder.path("w/m")), "it stays protected: {launch:?}");
+    }
+    assert_eq!(folder.code("python3", &["m/s.py"]), ["m"]);
+    fs::create_dir(folder.path("w/node_modules")).unwrap();
+    assert_eq!(folder.code("node", &["m/s.js"]), ["m"]);
 }
 
 #[test]
@@ -141,6 +160,7 @@ fn links_count_where_they_stand_and_where_they_lead() {
 #[test]
 fn variables_and_first_lines_lead_to_code() {
     let folder = Folder::with(&["w/lib/a.py", "w/bin/tool", "w/py/python"]);
+    fs::remove_dir_all(folder.path("w/node_modules")).unwrap();
     let set = |name: &'static str, value: &str| {
         let value = value.replace("{W}", folder.path("w").to_str().unwrap());
         folder.launch("x", &[], |options| drop(options.env.insert(name.into(), value.into()))).1

@@ -30,6 +30,9 @@ const ADVICE: &str = "read it, then gantry config apply takes it, or remove it";
 pub struct Accepted {
     workspaces: BTreeSet<String>,
     files: BTreeSet<String>,
+    /// What servers are started from, as long as it is protected without a gap: while a server is off, tools can change it.
+    #[serde(default)]
+    launch: BTreeSet<String>,
 }
 
 impl Accepted {
@@ -87,7 +90,9 @@ impl Accepted {
             let workspaces = loaded.config.all().map(|(_, project)| canonical(&project.workspace));
             accepted.workspaces.extend(workspaces.map(|path| text(&path)));
             accepted.forget_missing();
-            loaded.sources.all().for_each(|file| accepted.insert(file));
+            loaded.sources.secret.iter().chain(&loaded.sources.open).for_each(|file| accepted.insert(file));
+            accepted.launch =
+                loaded.sources.launch.iter().flat_map(|path| names(path)).map(|path| text(&path)).collect();
         })
         .map(drop)
     }
@@ -99,18 +104,24 @@ impl Accepted {
 
     /// Takes files off the list that are gone: one that comes back may be another.
     pub fn forget_missing(&mut self) {
-        self.files.retain(|file| Path::new(file).exists());
+        let is_there = |file: &String| Path::new(file).exists();
+        self.files.retain(is_there);
+        self.launch.retain(is_there);
     }
 
     pub fn has(&self, file: &Path) -> bool {
-        names(file).iter().all(|path| self.files.contains(&text(path)))
+        names(file).iter().all(|path| self.lists(path))
+    }
+
+    fn lists(&self, path: &Path) -> bool {
+        let path = text(path);
+        self.files.contains(&path) || self.launch.contains(&path)
     }
 
     /// Whether a tool may have made this file.
     pub fn suspects(&self, file: &Path) -> bool {
-        let is_new = |path: &PathBuf| {
-            !self.files.contains(&text(path)) && self.workspaces.iter().any(|it| path.starts_with(it))
-        };
+        let is_new =
+            |path: &PathBuf| !self.lists(path) && self.workspaces.iter().any(|it| path.starts_with(it));
         names(file).iter().any(is_new)
     }
 }

@@ -82,11 +82,12 @@ pub(super) fn resolve_all(config: &mut Config, base: &Base, env: &Env) -> [Vec<P
     for (name, project) in &mut config.projects {
         for (id, server) in &mut project.mcp_servers {
             launcher.server(name, id, server);
-            let suspect = server.launch.code.iter().find(|path| base.leaves_out(path));
+            let suspect = server.launch.code.iter().find(|path| base.leaves_out(path)).cloned();
             if let Some(path) = suspect {
-                let refusal =
-                    Some(format!("it is started from {}: {}", path.display(), objection("not started")));
-                server.launch = Launch { refusal, ..Launch::default() };
+                let refusal = format!("it is started from {}: {}", path.display(), objection("not started"));
+                server.launch.refusal = Some(refusal);
+                // The rest stays protected: a tool must not get at it by making a file that is refused.
+                server.launch.code.retain(|path| !base.leaves_out(path));
             }
             code.extend(server.launch.code.iter().cloned());
             data.extend(server.launch.data.iter().cloned());

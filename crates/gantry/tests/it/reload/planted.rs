@@ -11,7 +11,9 @@ const ASKS: &str = "it was not there when Gantry last ran here, and tools can wr
 fn plant(home: &TestDir, name: &str, content: &str) {
     home.call_yes("write_file", &json!({ "path": name, "content": content }));
     let code = format!("mkdir -p $(dirname {name}); printf x > {name}");
-    home.call_yes("run_code", &json!({ "language": "bash", "code": code }));
+    let code = json!({ "language": "bash", "code": code }).to_string();
+    // If the file is the configuration, Gantry does not start any more.
+    home.run(["call", "--yes", "run_code", &code]);
     home.write(name, content);
 }
 
@@ -36,7 +38,7 @@ fn starts(home: &TestDir) -> Vec<(&'static str, CommandOutput)> {
 
 #[test]
 fn pol_2_a_configuration_or_dotenv_that_a_tool_made_refuses_the_start_until_a_person_accepts_it() {
-    let start = "mcpServers: { x: { command: touch, args: [started] } }\n";
+    let start = "mcpServers: { x: { command: touch, args: [./started] } }\n";
     let table = [("gantry.yaml", start, None), (".env", "GITHUB_TOKEN=theirs\n", Some("workspace: .\n"))];
     for (name, content, config) in table {
         let home = TestDir::new();
@@ -73,7 +75,7 @@ fn pol_2_a_configuration_or_dotenv_that_a_tool_made_refuses_the_start_until_a_pe
 
 #[test]
 fn pol_2_definitions_that_a_tool_made_are_left_out_of_the_next_start_until_a_person_accepts_them() {
-    let marker = json!({ "kind": "mcp", "transport": "stdio", "command": "touch", "args": ["started"] });
+    let marker = json!({ "kind": "mcp", "transport": "stdio", "command": "touch", "args": ["./started"] });
     let document = json!({
         "openapi": "3.1.0", "info": { "title": "T", "version": "1" }, "servers": [{ "url": "http://127.0.0.1:9" }],
         "paths": { "/a": { "get": { "operationId": "a", "responses": {} } } },

@@ -93,11 +93,11 @@ fn port() -> u16 {
 /// A Gantry with the server over its standard input, and over HTTP; it logs everything.
 fn rig(files: &[&str]) -> Rig {
     let (port, home) = (port(), TestDir::new().env("GANTRY_LOG", "debug"));
-    home.write("echo.py", SCRIPT);
-    files.iter().for_each(|name| home.write(name, ""));
+    home.write("echo/echo.py", SCRIPT);
+    files.iter().for_each(|name| home.write(&format!("echo/{name}"), ""));
     let env = json!({ "API_TOKEN": SECRET, "MEMORY_FILE_PATH": PLACE, "NODE_ENV": "production" });
-    let script = home.path().join("echo.py");
-    let folder = home.path();
+    let folder = home.path().join("echo");
+    let script = folder.join("echo.py");
     let bad = json!({ "command": "python3", "args": [script, port.to_string()], "env": env, "cwd": folder });
     let headers = json!({ "Authorization": format!("Bearer {TOKEN}") });
     let web = json!({ "type": "http", "url": format!("http://127.0.0.1:{port}/mcp"), "headers": headers });

@@ -138,13 +138,15 @@ fn withstands(files: &[(&str, &str)], entry: &Value, names: &[&str], language: &
 const NODE: &str = "require('./helper').run()\n";
 const NODE_HELPER: &str = "exports.run = () => require('child_process').spawn(process.env.FAULTY, [], { stdio: 'inherit' })\n\
                            .on('exit', () => process.exit(1))\n";
+/// What a program for Node needs where agents write: a folder that no agent can make.
+const MODULES: (&str, &str) = ("node_modules/any.js", "");
 const PYTHON: &str = "import helper\nhelper.run()\n";
 const PYTHON_HELPER: &str = "import os\ndef run():\n    os.execv(os.environ['FAULTY'], ['faulty'])\n";
 
 #[test]
 fn ups_20_code_of_an_agent_does_not_run_in_a_node_script_or_a_module_beside_it() {
     let files = [("mcp/package.json", "{}"), ("mcp/server.js", NODE), ("mcp/lib/helper.js", NODE_HELPER)];
-    let files = [files[0], ("mcp/server.js", "require('./lib/helper').run()\n"), files[2]];
+    let files = [files[0], ("mcp/server.js", "require('./lib/helper').run()\n"), files[2], MODULES];
     let names = ["mcp/lib/helper.js", "mcp/server.js", "mcp/package.json", "mcp/node_modules/fs/index.js"];
     withstands(&files, &entry("node", &["mcp/server.js"]), &names, "node");
 }
@@ -207,17 +209,16 @@ fn ups_20_a_program_of_an_agent_shadows_none_of_the_search_path() {
 #[test]
 fn ups_20_what_programs_look_for_above_a_server_must_not_appear() {
     let optional = format!("try {{ require('optional') }} catch {{}}\n{NODE}");
-    let files = [("mcp/server.js", optional.as_str()), ("mcp/helper.js", NODE_HELPER)];
+    let files = [("mcp/server.js", optional.as_str()), ("mcp/helper.js", NODE_HELPER), MODULES];
     let scene = Scene::new(&files, &entry("node", &["mcp/server.js"]));
     scene.rig.ready("s");
-    for name in ["node_modules/optional/index.js", "package.json", ".npmrc"] {
+    for name in ["package.json", ".npmrc"] {
         let pid = scene.pid();
         scene.plant(name, &planted(&scene.outside, "node"));
         kill(&pid);
-        let top = name.split('/').next().expect("a name");
-        scene.refused(top);
+        scene.refused(name);
         assert!(!mark(&scene.outside).exists(), "planted code ran");
-        fs::rename(scene.rig.home.path().join(top), scene.outside.path().join(top)).expect("it is removed");
+        fs::rename(scene.rig.home.path().join(name), scene.outside.path().join(name)).expect("it is removed");
         scene.rig.restart("s");
         scene.rig.ready("s");
     }
@@ -231,6 +232,71 @@ fn ups_20_what_programs_look_for_above_a_server_must_not_appear() {
     scene.plant("node_modules/optional/index.js", &code);
     scene.move_away("node_modules/optional/index.js");
     scene.stays_the_same().would_have_run("node_modules/optional/index.js", &code);
+}
+
+/// Why the server is not started, as soon as that is known.
+#[track_caller]
+fn off(rig: &Rig, why: &str) {
+    rig.server.eventually(why, || rig.status("s")["lastError"].to_string().contains(why));
+}
+
+#[test]
+fn ups_20_a_program_for_node_runs_only_where_no_agent_can_make_modules_for_it() {
+    let lazy = format!("process.on('SIGUSR2', () => {{ try {{ require('optional') }} catch {{}} }})\n{NODE}");
+    let files = [("mcp/server.js", lazy.as_str()), ("mcp/helper.js", NODE_HELPER)];
+    let scene = Scene::new(&files, &entry("node", &["mcp/server.js"]));
+    off(&scene.rig, "make that folder yourself");
+    // Not even if an agent makes it, before a person has accepted it.
+    scene.plant("node_modules/optional/index.js", &planted(&scene.outside, "node"));
+    let Scene { rig: Rig { server, home }, outside } = scene;
+    assert_eq!(server.stop().0, 0);
+    let scene = Scene { rig: Rig::at(home), outside };
+    off(&scene.rig, "gantry config apply");
+    assert!(!mark(&scene.outside).exists(), "planted code ran");
+    fs::remove_dir_all(scene.rig.home.path().join("node_modules")).expect("it is there");
+    scene.rig.home.write(MODULES.0, MODULES.1);
+    let applied = scene.rig.home.run(["config", "apply", "--yes"]);
+    assert_eq!(applied.code, 0, "{applied:?}");
+    scene.rig.ready("s");
+}
+
+#[test]
+fn ups_20_a_server_that_is_refused_stays_protected() {
+    let files = [("mcp/server.py", PYTHON), ("mcp/helper.py", PYTHON_HELPER)];
+    let scene = Scene::new(&files, &entry("python3", &["./mcp/server.py"]));
+    scene.rig.ready("s");
+    scene.plant("package.json", "{}");
+    let Scene { rig: Rig { server, home }, outside } = scene;
+    assert_eq!(server.stop().0, 0);
+    let scene = Scene { rig: Rig::at(home), outside };
+    off(&scene.rig, "gantry config apply");
+    scene.plant("mcp/helper.py", &planted(&scene.outside, "python"));
+    fs::remove_file(scene.rig.home.path().join("package.json")).expect("it is there");
+    let Scene { rig: Rig { server, home }, outside } = scene;
+    assert_eq!(server.stop().0, 0);
+    let scene = Scene { rig: Rig::at(home), outside };
+    scene.rig.ready("s");
+    assert!(!mark(&scene.outside).exists(), "planted code ran");
+}
+
+#[test]
+fn ups_20_a_server_that_was_off_is_not_started_from_what_changed_meanwhile() {
+    let files = [("mcp/server.py", PYTHON), ("mcp/helper.py", PYTHON_HELPER)];
+    let on = entry("python3", &["./mcp/server.py"]);
+    let scene = Scene::new(&files, &on);
+    scene.rig.ready("s");
+    let Scene { rig: Rig { server, home }, outside } = scene;
+    assert_eq!(server.stop().0, 0);
+    let configured = |entry: &Value| json!({ "mcpServers": { "s": entry } }).to_string();
+    home.write("gantry.yaml", &configured(&with(on.clone(), &json!({ "enabled": false }))));
+    let scene = Scene { rig: Rig::at(home), outside };
+    scene.plant("mcp/helper.py", &planted(&scene.outside, "python"));
+    let Scene { rig: Rig { server, home }, outside } = scene;
+    assert_eq!(server.stop().0, 0);
+    home.write("gantry.yaml", &configured(&on));
+    let scene = Scene { rig: Rig::at(home), outside };
+    off(&scene.rig, "gantry config apply");
+    assert!(!mark(&scene.outside).exists(), "planted code ran");
 }
 
 #[test]
