@@ -284,21 +284,27 @@ fn blt_2_an_ordinary_repository_is_worked_in_as_it_is() {
     }
 }
 
+/// A repository with a configuration, committed and changed, and with secrets in each file that may have some.
+fn with_secrets(home: TestDir) -> TestDir {
+    let home = home.config("agents: { a: { tools: [read_file] } } # the canary\n");
+    home.write(".env", "TOKEN=canary\n");
+    home.write("readme.txt", "one\n");
+    git(&home, "init -q && git add gantry.yaml readme.txt && git commit -q -m one");
+    home.write("gantry.yaml", "agents: { a: { tools: [read_file] } } # another canary\n");
+    home.write("readme.txt", "two\n");
+    home.write("agents/b.md", "---\ntools: [read_file]\n---\nBe kind.\n");
+    home.write(
+        "tools/t/tool.json",
+        r#"{ "kind": "builtin", "builtinPolicy": { "name": "fs_read" }, "description": "canary" }"#,
+    );
+    home.write("tools/t/other.txt", "other");
+    home
+}
+
 #[test]
 fn blt_2_what_gantry_reads_secrets_from_is_hidden_from_every_tool_and_job() {
     for home in homes() {
-        let home = home.config("agents: { a: { tools: [read_file] } } # the canary\n");
-        home.write(".env", "TOKEN=canary\n");
-        home.write("readme.txt", "one\n");
-        git(&home, "init -q && git add gantry.yaml readme.txt && git commit -q -m one");
-        home.write("gantry.yaml", "agents: { a: { tools: [read_file] } } # another canary\n");
-        home.write("readme.txt", "two\n");
-        home.write("agents/b.md", "---\ntools: [read_file]\n---\nBe kind.\n");
-        home.write(
-            "tools/t/tool.json",
-            r#"{ "kind": "builtin", "builtinPolicy": { "name": "fs_read" }, "description": "canary" }"#,
-        );
-        home.write("tools/t/other.txt", "other");
+        let home = with_secrets(home);
         let server = home.serve();
         let hidden = ["gantry.yaml", ".env", "tools/t/tool.json"];
         for path in hidden {
